@@ -1,0 +1,53 @@
+"""What a detector is to the benchmark. Scores here are anomaly scores: higher = more anomalous."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ocsdf_bench.registry import Registry
+
+
+@runtime_checkable
+class Detector(Protocol):
+    """A built detector. Optional attributes the runner looks for:
+
+    lipschitz : float, a *proven* l2 Lipschitz constant of ``anomaly_score`` in the units of the X it was
+        given, known after fit; certified metrics are computed for any detector that has one.
+    gradient(X) -> array like X : gradient of ``anomaly_score``, for NumPy attacks.
+    tensorflow_score(x: tf.Tensor) -> tf.Tensor (n,) : differentiable ``anomaly_score``, for Foolbox.
+    budget : dict[str, Any], what was reduced or resolved ("steps": 1000), known after fit.
+    """
+
+    def fit(self, X: np.ndarray) -> None:
+        """Learn from unlabelled rows X (n, ...), float64."""
+        ...
+
+    def anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        """Anomaly score (n,), finite, of each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class DetectorInfo:
+    """Card of a detector. ``build(seed=..., **params)`` is keyword-only and holds the heavy imports;
+    its signature (names and defaults) is what `check` validates a suite's params against.
+    """
+
+    name: str
+    build: Callable[..., Detector]
+    source: str  # article, one line
+    deterministic: bool = False  # True: one seed is enough
+    transductive: bool = False  # True: anomaly_score(X) depends on the other rows of X
+    row_cap: int | None = None  # fit on at most this many rows (seeded subsample)
+    score_block: int | None = None  # score in blocks of this many rows (quadratic, transductive ones)
+    preload: tuple[str, ...] = ()  # modules the fork server imports once for all runs
+    extra: str = ""  # pip extra it needs: "torch"
+    kinds: tuple[str, ...] = ("table", "toy", "image")
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+DETECTORS: Registry[DetectorInfo] = Registry("detector", "ocsdf_bench.detectors")
