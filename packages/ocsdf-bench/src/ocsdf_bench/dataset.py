@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +16,20 @@ from ocsdf_bench.registry import Registry
 class Source(Protocol):
     """Where raw files come from: a local mirror, the cache, or a checked download."""
 
-    def path(self, relative: str, *, url: str | None, sha256: str | None) -> Path:
+    def path(
+        self,
+        relative: str,
+        *,
+        url: str | None,
+        sha256: str | None,
+        verify: Callable[[Path], None] | None = None,
+    ) -> Path:
         """Local path of a raw file whose checksum was verified.
 
-        ``relative`` is its place in the mirror. Raises ``DataUnavailableError`` (a run is then
-        skipped with the reason) or ``DataCorruptError`` (wrong checksum, truncated, foreign file).
+        ``relative`` is its place in the mirror. ``verify(path)`` is for files known by something else than
+        their sha256 (the decompressed bytes, a git blob): it raises ``DataCorruptError``. Raises
+        ``DataUnavailableError`` (a run is then skipped with the reason) or ``DataCorruptError`` (wrong
+        checksum, truncated, foreign file).
         """
         ...
 
@@ -50,10 +60,42 @@ class Data:
     domain: tuple[float, float] | None = None
     note: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        X: np.ndarray,
+        y: np.ndarray,
+        X_test: np.ndarray | None = None,
+        y_test: np.ndarray | None = None,
+        *,
+        domain: tuple[float, float] | None = None,
+        note: str = "",
+    ) -> Data:
+        """The rows with their checksum."""
+        test = () if X_test is None or y_test is None else (X_test, y_test)
+        return cls(X, y, checksum(X, y, *test), X_test, y_test, domain, note)
+
+
+def checksum(*arrays: np.ndarray) -> str:
+    """sha256 (hex) over dtype, shape and bytes of each array, independent of memory order.
+
+    >>> checksum(np.zeros((2, 1))) == checksum(np.zeros((1, 2)))
+    False
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """Card of a data set. ``load(source)`` is the only thing that costs."""
+    """Card of a data set. ``load(source)`` is the only thing that costs.
+
+    n_normal, n_anomaly : counts of the complete set. Of a one-versus-rest set, whose anomalies depend on
+    the class chosen as normal, n_normal counts every image (training and test) and n_anomaly is 0.
+    """
 
     name: str
     load: Callable[[Source], Data]
