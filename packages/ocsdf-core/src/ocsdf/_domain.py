@@ -1,0 +1,208 @@
+"""The set B that negatives are drawn from: a box or a ball. Works on NumPy arrays and TensorFlow tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ocsdf import _check
+
+
+class Domain(Protocol):
+    """A closed convex set with a projection, a uniform law and a signed distance to its boundary."""
+
+    def project(self, z: Any) -> Any:
+        """Nearest point of the set, shape and dtype of ``z`` (n, ...)."""
+        ...
+
+    def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """``n`` uniform points, float64 (n, *shape)."""
+        ...
+
+    def signed_distance(self, x: Any) -> Any:
+        """Distance (n,) to the boundary, positive inside; 1-Lipschitz."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Axis-parallel box low <= x <= high.
+
+    Parameters
+    ----------
+    low, high : float or array
+        Bounds, in the units of the scaled features: one for all features, or one for each (the shape of one
+        row). ``Box(0.0, 1.0)`` is the pixel cube of images of any shape.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite, the shapes do not broadcast, or low > high somewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocsdf import Box
+    >>> box = Box(0.0, 1.0)
+    >>> box.project(np.array([[2.0, 0.5]]))
+    array([[1. , 0.5]])
+    >>> box.signed_distance(np.array([[0.25, 0.5], [2.0, 0.5]]))
+    array([ 0.25, -1.  ])
+    """
+
+    low: Any
+    high: Any
+
+    def __post_init__(self) -> None:
+        low = _frozen(_check.array(self.low, "low", "Box"))
+        high = _frozen(_check.array(self.high, "high", "Box"))
+        try:
+            apart = np.asarray(high - low)
+        except ValueError:
+            shapes = f"an array of shape {high.shape} for low of shape {low.shape}"
+            raise ValueError(_check.sentence("high", "Box", "of the shape of low", shapes)) from None
+        if (apart < 0).any():
+            raise ValueError(_check.sentence("high", "Box", ">= low in every feature", self.high))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Box)
+        return same and np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
+
+    def __repr__(self) -> str:
+        return f"Box({_text(self.low)}, {_text(self.high)})"
+
+    def project(self, z: Any) -> Any:
+        """Nearest point of the box: each feature clipped. Shape and dtype of ``z`` (n, ...)."""
+        xp, dtype = _array_module(z)
+        return xp.minimum(xp.maximum(z, self.low.astype(dtype)), self.high.astype(dtype))
+
+    def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """``n`` uniform points, float64 (n, *shape); ``shape`` is that of one row."""
+        return rng.uniform(self.low, self.high, _sample_shape(n, shape))
+
+    def signed_distance(self, x: Any) -> Any:
+        """Distance (n,) to the nearest wall, positive inside; minus the distance to the box outside."""
+        xp, dtype = _array_module(x)
+        inside = xp.minimum(x - self.low.astype(dtype), self.high.astype(dtype) - x)
+        gap = xp.min(inside, axis=_row_axes(x))
+        return xp.maximum(gap, xp.zeros_like(gap)) - _row_norm(xp.minimum(inside, xp.zeros_like(inside)))
+
+    def contains(self, x: Any) -> Any:
+        """True (n,) where a row lies in the box, its boundary included."""
+        return self.signed_distance(x) >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """Closed l2 ball.
+
+    Parameters
+    ----------
+    radius : float
+        Positive, in the units of the scaled features.
+    center : float or array, default 0.0
+        One number for all features, or one for each (the shape of one row).
+
+    Raises
+    ------
+    ValueError
+        If the radius is not positive or something is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocsdf import Ball
+    >>> ball = Ball(5.0)
+    >>> ball.signed_distance(np.array([[3.0, 4.0], [6.0, 8.0], [0.0, 0.0]]))
+    array([ 0., -5.,  5.])
+    """
+
+    radius: float
+    center: Any = 0.0
+
+    def __post_init__(self) -> None:
+        radius = _check.number(self.radius, "radius", "Ball", low=0.0, open_low=True)
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "center", _frozen(_check.array(self.center, "center", "Ball")))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ball)
+            and self.radius == other.radius
+            and np.array_equal(self.center, other.center)
+        )
+
+    def __repr__(self) -> str:
+        return f"Ball({self.radius!r}, {_text(self.center)})"
+
+    def project(self, z: Any) -> Any:
+        """Nearest point of the ball, shape and dtype of ``z`` (n, ...)."""
+        xp, dtype = _array_module(z)
+        offset = z - self.center.astype(dtype)
+        norm = _row_norm(offset)
+        # A hair inside, so that the rounding of the product does not put the point outside.
+        reach = np.asarray(self.radius * (1 - 16 * np.finfo(dtype).eps), dtype)
+        factor = xp.where(norm > self.radius, reach / xp.maximum(norm, reach), xp.ones_like(norm))
+        moved = self.center.astype(dtype) + offset * _as_column(factor, z)
+        return xp.where(_as_column(norm > self.radius, z), moved, z)
+
+    def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """``n`` uniform points, float64 (n, *shape); ``shape`` is that of one row."""
+        size = _sample_shape(n, shape)
+        direction = rng.standard_normal(size)
+        distance = self.radius * rng.uniform(size=n) ** (1 / max(1, int(np.prod(size[1:]))))
+        return self.center + direction * _as_column(distance / _row_norm(direction), direction)
+
+    def signed_distance(self, x: Any) -> Any:
+        """Distance (n,) to the sphere, positive inside."""
+        _, dtype = _array_module(x)
+        return np.asarray(self.radius, dtype) - _row_norm(x - self.center.astype(dtype))
+
+    def contains(self, x: Any) -> Any:
+        """True (n,) where a row lies in the ball, its sphere included."""
+        return self.signed_distance(x) >= 0
+
+
+def _array_module(z: Any) -> tuple[Any, Any]:
+    """NumPy, or TensorFlow's functions of the same names for a tensor, and the floating dtype of ``z``."""
+    if isinstance(z, np.ndarray):
+        return np, z.dtype if z.dtype.kind == "f" else np.dtype(np.float64)
+    import tensorflow.experimental.numpy as tnp  # only someone who holds a tensor gets here
+
+    return tnp, np.dtype(z.dtype.as_numpy_dtype)
+
+
+def _row_axes(x: Any) -> tuple[int, ...]:
+    return tuple(range(1, len(x.shape)))
+
+
+def _row_norm(offset: Any) -> Any:
+    """l2 norm (n,) of each row: no overflow at 1e30 in float32, and a gradient of 0 at a zero row."""
+    xp, dtype = _array_module(offset)
+    axes = _row_axes(offset)
+    largest = xp.max(xp.abs(offset), axis=axes, keepdims=True)
+    null = xp.asarray(largest == 0, dtype)
+    squares = xp.sum((offset / (largest + null)) ** 2, axis=axes, keepdims=True)
+    return xp.squeeze(largest * xp.sqrt(squares + null), axis=axes)
+
+
+def _as_column(per_row: Any, like: Any) -> Any:
+    xp, _ = _array_module(like)
+    return xp.reshape(per_row, (-1,) + (1,) * len(_row_axes(like)))
+
+
+def _sample_shape(n: int, shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (n, shape) if isinstance(shape, int) else (n, *shape)
+
+
+def _frozen(value: np.ndarray) -> np.ndarray:
+    value.setflags(write=False)
+    return value
+
+
+def _text(value: np.ndarray) -> str:
+    return repr(float(value)) if value.ndim == 0 else f"array of shape {value.shape}"
