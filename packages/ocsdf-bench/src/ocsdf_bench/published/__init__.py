@@ -14,14 +14,14 @@ BEST_OF_TABLE = "best of the table"
 
 NOTES = {
     "unsupervised": (
-        "The published OCSDF column is the best of four margins, chosen with labels, 20 seeds. The paper took "
-        "its baselines from ADBench, which scores a 30 % split where the paper scores the training rows, and "
+        "The published OCSDF column is the best of four margins, chosen with labels. The paper took its "
+        "baselines from ADBench, which scores a 30 % split where the paper scores the training rows, and "
         "whose wbc is a 9-feature set while the paper's OCSDF row is the 30-feature one."
     ),
     "one-class": "The published OCSDF column is the best of four margins, chosen with labels.",
     "one-versus-rest": (
-        "The paper scores the official test sets; radii are l2, k/255 of the [0, 1] pixel range; both normals "
-        "and anomalies move."
+        "The paper scores the official test sets; radii are l2, k/255 of the [0, 1] pixel range; both normals"
+        " and anomalies move."
     ),
 }
 
@@ -59,8 +59,8 @@ def published(protocol: str, metric: str = "auroc") -> tuple[Published, ...]:
 def _all() -> tuple[Published, ...]:
     found: list[Published] = []
     for name, source in (("ocsdf_paper.csv", PAPER), ("pyod_docs.csv", PYOD)):
-        with files(__package__).joinpath(name).open(encoding="utf-8", newline="") as lines:
-            found += [_parse(row, source) for row in csv.DictReader(lines)]
+        lines = files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines()
+        found += [_parse(row, source) for row in csv.DictReader(lines)]
     return tuple(found)
 
 
