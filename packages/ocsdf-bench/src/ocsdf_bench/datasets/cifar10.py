@@ -1,0 +1,103 @@
+"""CIFAR10 in its official binary format: the archive, or the loose batches that a mirror holds."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from ocsdf_bench.archive import members
+from ocsdf_bench.dataset import DATASETS, Data, DataCorruptError, Dataset, DataUnavailableError, Source
+from ocsdf_bench.source import Verify, digest_is
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_ROW = 1 + 3072  # label, then 1,024 red, 1,024 green, 1,024 blue pixels
+_BATCH = 10_000 * _ROW
+_ARCHIVE = "cifar10/cifar-10-binary.tar.gz"
+_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+_TRAIN_MD5 = {
+    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+}
+# The first 1,000 of the test images: a partial copy is used where the archive is not at hand.
+_TEST_PART = "test_batch_first1000.bin"
+_TEST_PART_SHA256 = "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5"
+
+
+def batch(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 32, 32, 3) uint8 and labels (n,) of a batch's bytes; ``DataCorruptError`` if it is none."""
+    if not content or len(content) % _ROW:
+        raise DataCorruptError(f"'{name}' must be rows of {_ROW} bytes; got {len(content)} bytes.")
+    rows = np.frombuffer(content, np.uint8).reshape(-1, _ROW)
+    if rows[:, 0].max() >= len(CLASSES):
+        raise DataCorruptError(f"'{name}' must hold labels 0 to 9; got {rows[:, 0].max()}.")
+    return rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, 0].astype(np.int64)
+
+
+def load(source: Source) -> Data:
+    """Images float32 in [0, 1]: loose batches where the source holds some, else the whole archive."""
+    batches = _loose(source) or _archived(source)
+    train = [batch(content, name) for name, content in batches.items() if name in _TRAIN_MD5]
+    test = [batch(content, name) for name, content in batches.items() if name not in _TRAIN_MD5]
+    X, y = (np.concatenate(parts) for parts in zip(*train, strict=True))
+    X_test, y_test = (np.concatenate(parts) for parts in zip(*test, strict=True))
+    note = f"{len(X):,} of 50,000 training and {len(X_test):,} of 10,000 test images"
+    return Data.of(_pixels(X), y, _pixels(X_test), y_test, domain=(0.0, 1.0), note=note)
+
+
+def _loose(source: Source) -> dict[str, bytes]:
+    """Batches by name; empty unless there is training data and the test part."""
+
+    def found(name: str, sha256: str | None, verify: Verify | None) -> dict[str, bytes]:
+        try:
+            path = source.path(f"cifar10/{name}", url=None, sha256=sha256, verify=verify)
+        except DataUnavailableError:
+            return {}
+        return {name: path.read_bytes()}
+
+    test = found(_TEST_PART, _TEST_PART_SHA256, None)
+    if not test:
+        return {}
+    train: dict[str, bytes] = {}
+    for name, md5 in _TRAIN_MD5.items():
+        train |= found(name, None, digest_is("md5", md5))
+    return train | test if train else {}
+
+
+def _archived(source: Source) -> dict[str, bytes]:
+    path = source.path(_ARCHIVE, url=_URL, sha256=_SHA256)
+    wanted = {*_TRAIN_MD5, "test_batch.bin"}
+    found = {
+        PurePosixPath(name).name: content
+        for name, content in members(
+            path, lambda name: PurePosixPath(name).name in wanted, max_bytes=_BATCH, max_members=20
+        )
+    }
+    if found.keys() != wanted:
+        raise DataCorruptError(f"'{path}' must hold {sorted(wanted)}; got {sorted(found)}.")
+    return found
+
+
+def _pixels(images: np.ndarray) -> np.ndarray:
+    return images.astype(np.float32) / np.float32(255)
+
+
+DATASETS.add(
+    Dataset(
+        name="cifar10",
+        load=load,
+        kind="image",
+        n_normal=60000,
+        n_anomaly=0,
+        n_features=3072,
+        source="Krizhevsky, Learning multiple layers of features from tiny images (2009)",
+        licence="not stated; distributed for research by its author",
+        needs_download=True,
+        classes=CLASSES,
+        note="a mirror's loose batches are used where they are found; a run says how many images",
+    )
+)
