@@ -44,7 +44,6 @@ class Box:
     Examples
     --------
     >>> import numpy as np
-    >>> from ocsdf import Box
     >>> box = Box(0.0, 1.0)
     >>> box.project(np.array([[2.0, 0.5]]))
     array([[1. , 0.5]])
@@ -115,7 +114,6 @@ class Ball:
     Examples
     --------
     >>> import numpy as np
-    >>> from ocsdf import Ball
     >>> ball = Ball(5.0)
     >>> ball.signed_distance(np.array([[3.0, 4.0], [6.0, 8.0], [0.0, 0.0]]))
     array([ 0., -5.,  5.])
