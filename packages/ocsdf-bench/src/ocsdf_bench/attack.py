@@ -42,5 +42,65 @@ def attack_scores(
 ) -> np.ndarray:
     """Worst score (n,) each row reaches: the clean row is among the candidates, each candidate is projected
     on the ball and the domain, must be finite, and its score is recomputed here.
+
+    Parameters
+    ----------
+    X : (n, ...) array
+        Rows inside ``domain``.
+    direction : (n,) array
+        +1 where the score is to be raised, -1 where it is to be lowered.
+    radius : float
+        l2 norm, unit of X. At 0 the clean scores come back.
+
+    Raises
+    ------
+    ValueError
+        On a negative radius, another direction, or rows outside the domain.
+
+    Examples
+    --------
+    >>> class Norm:
+    ...     def anomaly_score(self, X):
+    ...         return np.linalg.norm(X, axis=1)
+    >>> card = Attack("far", lambda d, X, direction, *_: X[None] * 100, "", "an example")
+    >>> attack_scores(card, Norm(), np.array([[3.0, 4.0]]), np.array([1]), 1.0).round(12)
+    array([6.])
     """
-    raise NotImplementedError
+    if not (np.isfinite(radius) and radius >= 0):
+        raise ValueError(f"`radius` of attack_scores must be >= 0 (l2 distance, unit of X); got {radius!r}.")
+    if not np.isin(direction, (-1, 1)).all():
+        raise ValueError("`direction` of attack_scores must be +1 or -1 in each row.")
+    if domain is not None and (domain[0] > X.min() or domain[1] < X.max()):
+        raise ValueError(f"`X` of attack_scores must be inside the domain {domain}.")
+    best = np.asarray(detector.anomaly_score(X), dtype=np.float64)
+    if radius == 0:
+        return best
+    for candidate in attack.run(detector, X, direction, radius, domain, seed):
+        rows = _admissible(np.asarray(candidate, dtype=np.float64), X, radius, domain)
+        score = np.asarray(detector.anomaly_score(rows), dtype=np.float64)
+        better = np.isfinite(score) & (direction * (score - best) > 0)
+        best = np.where(better, score, best)
+    return best
+
+
+def project(rows: np.ndarray, X: np.ndarray, radius: float, domain: tuple[float, float] | None) -> np.ndarray:
+    """Nearest multiple of the step from X that lies in the ball, then clipped to the domain.
+
+    Clipping towards a box that holds X brings each coordinate nearer to X, so that the result is in both.
+    """
+    step = rows - X
+    flat = step.reshape(len(X), -1)
+    norm = np.linalg.norm(flat, axis=1)
+    shrink = np.where(norm > radius, radius / np.maximum(norm, np.finfo(float).tiny), 1.0)
+    rows = X + step * shrink.reshape((-1,) + (1,) * (X.ndim - 1))
+    return rows if domain is None else np.clip(rows, *domain)
+
+
+def _admissible(
+    rows: np.ndarray, X: np.ndarray, radius: float, domain: tuple[float, float] | None
+) -> np.ndarray:
+    if rows.shape != X.shape:
+        raise ValueError(f"an attack must return candidates of shape {X.shape} each; got {rows.shape}.")
+    finite = np.isfinite(rows).reshape(len(X), -1).all(axis=1)
+    rows = np.where(finite.reshape((-1,) + (1,) * (X.ndim - 1)), rows, X)
+    return project(rows, X, radius, domain)

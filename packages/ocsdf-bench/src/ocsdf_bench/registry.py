@@ -53,9 +53,8 @@ class Registry(Generic[T]):
             near = difflib.get_close_matches(str(name).lower(), [n.lower() for n in self._entries], 1, 0.5)
             match = next((n for n in self._entries if near and n.lower() == near[0]), None)
             hint = f" Did you mean {match!r}?" if match else ""
-            raise UnknownNameError(
-                f"no {self.kind} {name!r}.{hint} `ocsdf-bench list {self.kind}s` shows all {len(self._entries)}."
-            )
+            shown = f"`ocsdf-bench list {self.kind}s` shows all {len(self._entries)}."
+            raise UnknownNameError(f"no {self.kind} {name!r}.{hint} {shown}")
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
@@ -70,12 +69,16 @@ class Registry(Generic[T]):
         self._load()
         return list(self._entries)
 
+    def modules(self) -> list[str]:
+        """Names of the built-in modules, without importing them."""
+        package = importlib.import_module(self.package)
+        return [module.name for module in pkgutil.iter_modules(package.__path__, self.package + ".")]
+
     def _load(self) -> None:
         if self._loaded:
             return
         self._loaded = True  # before the imports: a module may look a name up while it is imported
-        package = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(package.__path__, self.package + "."):
-            importlib.import_module(module.name)
+        for name in self.modules():
+            importlib.import_module(name)
         for point in entry_points(group=self.package):
             self.add(point.load())

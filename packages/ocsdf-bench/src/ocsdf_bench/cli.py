@@ -1,0 +1,216 @@
+"""The command line: one function a command, each a few calls of the Python API."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    name="ocsdf-bench",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Measure anomaly detectors: clean, under attack, and with a proof.\n\n"
+    "[bold]First steps[/]\n\n"
+    "  ocsdf-bench list detectors            what there is\n\n"
+    "  ocsdf-bench check benchmarks/quick.toml    is this suite right?\n\n"
+    "  ocsdf-bench run benchmarks/quick.toml      run it; stop and go on as you like\n\n"
+    "  ocsdf-bench report reports/quick           tables from what was run",
+)
+
+SuitePath = Annotated[Path, typer.Argument(help="Suite file, e.g. benchmarks/quick.toml.", metavar="SUITE")]
+StorePath = Annotated[Path, typer.Argument(help="Directory that holds runs.jsonl.", metavar="DIR")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="OCSDF_DATA", help="Local mirror of the raw files, read only."),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Never download; what is absent is skipped.")]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="Python file that adds a detector, data set or attack; repeatable."),
+]
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[
+        str, typer.Argument(help="detectors, datasets, attacks, protocols or tables.")
+    ] = "detectors",
+    plugin: Plugins = None,
+) -> None:
+    """Show what is registered, built in or by plug-in."""
+    from rich.console import Console
+
+    from ocsdf_bench.listing import KINDS, listing
+
+    _load_plugins(plugin)
+    if kind not in KINDS:
+        _fail(f"`kind` of list must be one of {', '.join(KINDS)}; got {kind!r}.")
+    Console().print(listing(kind))
+
+
+@app.command()
+def check(suite: SuitePath, plugin: Plugins = None) -> None:
+    """Read a suite and name every mistake in it, with its line; nothing is run or downloaded."""
+    checked = _read_suite(suite, plugin)
+    typer.echo(f"{suite} is right: {checked.n_runs} runs on {len(checked.datasets())} data sets.")
+
+
+@app.command()
+def fetch(suite: SuitePath, data: DataDir = None, offline: Offline = False, plugin: Plugins = None) -> None:
+    """Get and check the data of a suite, so that a run needs no network."""
+    from ocsdf_bench.dataset import DATASETS, DataCorruptError, DataUnavailableError
+
+    source, missing = _source(data, offline), 0
+    for name in _read_suite(suite, plugin).datasets():
+        try:
+            loaded = DATASETS[name].load(source)
+            typer.echo(f"{name}: {len(loaded.y)} rows, sha256 {loaded.checksum[:12]}")
+        except (DataUnavailableError, DataCorruptError) as error:
+            missing += 1
+            typer.echo(f"{name}: {error}", err=True)
+    raise typer.Exit(1 if missing else 0)
+
+
+@app.command()
+def run(
+    suite: SuitePath,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Store; default reports/NAME, NAME as the suite says.")
+    ] = None,
+    data: DataDir = None,
+    offline: Offline = False,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Runs at once; default one a core.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option("--only", help="A part of the suite: detector=HBOS,dataset=wine,seed=0.")
+    ] = "",
+    retry: Annotated[str, typer.Option("--retry", help="Run these again: failed,timeout,oom,skipped.")] = "",
+    plugin: Plugins = None,
+    report: Annotated[bool, typer.Option(help="Write the leaderboards when done.")] = True,
+) -> None:
+    """Run a suite; what is in the store already is not run again.
+
+    Stop it whenever you like (Ctrl-C, even kill -9): the same command goes on where it was. A run that
+    fails, hangs, crashes or needs too much memory becomes a row with its reason, and the suite goes on.
+    """
+    import warnings
+
+    from rich.console import Console
+
+    from ocsdf_bench.progress import SuiteProgress
+    from ocsdf_bench.runner import run_suite
+    from ocsdf_bench.store import STATUSES, StoreCorruptError, StoreError
+    from ocsdf_bench.suite import parse_only, select
+
+    warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
+    statuses = [s for s in retry.split(",") if s]
+    if not set(statuses) <= set(STATUSES[1:]):
+        _fail(f"`--retry` must be any of {','.join(STATUSES[1:])}; got {retry!r}.")
+    try:
+        chosen = select(_read_suite(suite, plugin), parse_only(only))
+    except ValueError as error:
+        _fail(str(error))
+    if not chosen.n_runs:
+        _fail(f"`--only` must leave at least one run of the suite; {only!r} leaves none.")
+    directory = out or Path("reports") / chosen.name
+    console = Console(stderr=True)
+    try:
+        with SuiteProgress(chosen.name, chosen.n_runs, console) as progress:
+            summary = run_suite(
+                chosen, directory, _source(data, offline), workers=workers, retry=statuses,
+                plugins=plugin or (), on_run=progress,
+            )  # fmt: skip
+    except (StoreError, StoreCorruptError) as error:
+        _fail(str(error))
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(summary.statuses.items())) or "none"
+    typer.echo(f"{summary.skipped} runs were in the store; new: {counts}.")
+    if summary.interrupted:
+        typer.echo("Stopped. The same command goes on from here.")
+        raise typer.Exit(130)
+    if report:
+        _report(directory)
+
+
+@app.command()
+def report(directory: StorePath) -> None:
+    """Write the leaderboards (Markdown, LaTeX, HTML, CSV) of what was run."""
+    _require_store(directory)
+    _report(directory)
+
+
+@app.command()
+def verify(directory: StorePath) -> None:
+    """Check the chain of rows and recompute every metric from the stored scores."""
+    from ocsdf_bench.store import StoreCorruptError
+    from ocsdf_bench.verify import verify as verify_store
+
+    _require_store(directory)
+    try:
+        found = verify_store(directory)
+    except StoreCorruptError as error:
+        _fail(str(error))
+    if found.problem:
+        _fail(found.problem)
+    typer.echo(
+        f"{found.n_rows} rows form an unbroken chain with head {found.head[:16]}; metrics of "
+        f"{found.n_recomputed} were recomputed, {found.n_without_scores} have no scores on this machine."
+    )
+
+
+def main() -> None:
+    """Entry point of ``ocsdf-bench``."""
+    app()
+
+
+def _read_suite(path: Path, plugins: list[Path] | None) -> Any:
+    from ocsdf_bench.suite_file import SuiteError, read_suite
+
+    _load_plugins(plugins)
+    try:
+        return read_suite(path)
+    except SuiteError as error:
+        for problem in error.problems:
+            typer.echo(problem, err=True)
+        raise typer.Exit(2) from error
+
+
+def _load_plugins(plugins: list[Path] | None) -> None:
+    from ocsdf_bench.plugin import PluginError, load_plugins
+
+    try:
+        load_plugins(plugins or ())
+    except PluginError as error:
+        _fail(str(error))
+
+
+def _source(data: Path | None, offline: bool) -> Any:
+    from ocsdf_bench.source import MirrorOrDownload
+
+    if data is not None and not data.is_dir():
+        _fail(f"`--data` must be a directory; got '{data}'.")
+    return MirrorOrDownload(data_dir=data.resolve() if data else None, offline=offline)
+
+
+def _require_store(directory: Path) -> None:
+    if not (directory / "runs.jsonl").is_file():
+        _fail(f"`DIR` must hold runs.jsonl, which `ocsdf-bench run` writes; got '{directory}'.")
+
+
+def _report(directory: Path) -> None:
+    from ocsdf_bench.table import write_report
+
+    written = write_report(directory)
+    typer.echo(written.ranking_text)
+    for path in written.paths:
+        typer.echo(os.path.relpath(path))
+
+
+def _fail(sentence: str) -> NoReturn:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(2)

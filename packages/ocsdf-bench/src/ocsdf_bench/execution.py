@@ -1,0 +1,210 @@
+"""What one run does, inside its own process: load, split, build, fit, score, attack, measure."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ocsdf_bench.attack import ATTACKS, attack_scores
+from ocsdf_bench.dataset import DATASETS, DataUnavailableError, Source
+from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
+from ocsdf_bench.measure import attacked_name, measure
+from ocsdf_bench.metric import Measurement, require_scores
+from ocsdf_bench.plugin import load_plugins
+from ocsdf_bench.protocol import Split, UndefinedError, make_split
+from ocsdf_bench.suite import AttackPlan, RunSpec
+
+
+class CertificateError(RuntimeError):
+    """An attack moved a score further than the stated constant allows: the certificate is false."""
+
+
+@dataclass
+class Execution:
+    """What a run found, as plain data for the process that writes it down."""
+
+    status: str = "ok"
+    reason: str = ""
+    metrics: tuple[Measurement, ...] = ()
+    arrays: dict[str, np.ndarray] | None = None
+    fields: dict[str, Any] = field(default_factory=dict)  # further fields of the Run
+
+
+def execute(spec: RunSpec, data_checksum: str, source: Source, plugins: tuple[str, ...]) -> Execution:
+    """Run ``spec``; a failure inside is an Execution with status and reason, never an exception."""
+    found, start_mb = Execution(), _peak_mb()
+    step = ["load"]
+    try:
+        _execute(spec, data_checksum, source, plugins, found, step)
+    except (DataUnavailableError, UndefinedError) as error:
+        found.status, found.reason = "skipped", public_reason(str(error))
+    except MemoryError as error:
+        found.status, found.reason = "oom", public_reason(f"{step[0]}: MemoryError: {error}")
+    except Exception as error:  # whatever a detector raises is a row, not the end of the suite
+        found.status = "oom" if type(error).__name__ == "ResourceExhaustedError" else "failed"
+        found.reason = public_reason(f"{step[0]}: {type(error).__name__}: {error}")
+    found.fields["peak_mb"] = round(_peak_mb() - start_mb, 1)
+    if found.status != "ok":
+        found.metrics, found.arrays = (), None
+    return found
+
+
+def _execute(
+    spec: RunSpec,
+    data_checksum: str,
+    source: Source,
+    plugins: tuple[str, ...],
+    found: Execution,
+    step: list[str],
+) -> None:
+    load_plugins(plugins)
+    card, info = DATASETS[spec.dataset], DETECTORS[spec.built]
+    if card.kind not in info.kinds:
+        raise UndefinedError(f"{info.name} takes {' and '.join(info.kinds)} data, not {card.kind} data.")
+    data = card.load(source)
+    if data.checksum != data_checksum:
+        raise RuntimeError("the data changed while the suite was running.")
+    normal_class = card.classes.index(spec.normal_class) if spec.normal_class else None
+    split = make_split(data, spec.protocol, spec.seed, normal_class)
+    rows, blocks, budget = _budget(spec, split)
+    found.fields |= {
+        "split_checksum": split.checksum,
+        "n_train": len(split.X_train),
+        "n_test": len(split.X_test),
+        "n_features": int(np.prod(split.X_train.shape[1:])),
+        "budget": budget,
+    }
+    step[0] = "build"
+    detector = info.build(seed=spec.seed, **spec.build_params)
+    step[0] = "fit"
+    with _timed(found.fields, "fit_seconds"):
+        detector.fit(split.X_train[rows])
+    budget.update(getattr(detector, "budget", None) or {})
+    step[0] = "score"
+    with _timed(found.fields, "score_seconds"):
+        score = _score(detector, split.X_test, blocks)
+    lipschitz = getattr(detector, "lipschitz", None)
+    found.arrays = {"score": score, "y": split.y_test}
+    step[0] = "attack"
+    for attack in spec.attacks:
+        found.arrays |= _attacked(attack, info, detector, split, score, lipschitz, spec.seed, budget)
+    step[0] = "measure"
+    found.metrics = tuple(measure(spec, found.arrays, lipschitz))
+    found.fields |= {
+        "lipschitz": None if lipschitz is None else float(lipschitz),
+        "distinct_scores": len(np.unique(score)),
+    }
+
+
+def _budget(spec: RunSpec, split: Split) -> tuple[np.ndarray, list[np.ndarray], dict[str, Any]]:
+    """Rows to fit on, blocks of rows to score, and what of it is less than everything."""
+    rng, budget = np.random.default_rng([spec.seed, 3]), dict[str, Any]()
+    n_train, n_test = len(split.X_train), len(split.X_test)
+    rows, blocks = np.arange(n_train), [np.arange(n_test)]
+    if spec.row_cap is not None and n_train > spec.row_cap:
+        rows = np.sort(rng.choice(n_train, spec.row_cap, replace=False))
+        budget["fit_rows"] = spec.row_cap
+    if spec.score_block is not None and n_test > spec.score_block:
+        order = rng.permutation(n_test)
+        blocks = np.array_split(order, -(-n_test // spec.score_block))
+        budget["score_block"] = spec.score_block
+    return rows, blocks, budget
+
+
+def _score(detector: Detector, X: np.ndarray, blocks: list[np.ndarray]) -> np.ndarray:
+    if len(blocks) == 1:
+        return require_scores(detector.anomaly_score(X.copy()), len(X))
+    score = np.empty(len(X))
+    for block in blocks:
+        score[block] = require_scores(detector.anomaly_score(X[block]), len(block))
+    return score
+
+
+def _attacked(
+    plan: AttackPlan,
+    info: DetectorInfo,
+    detector: Detector,
+    split: Split,
+    score: np.ndarray,
+    lipschitz: float | None,
+    seed: int,
+    budget: dict[str, Any],
+) -> dict[str, np.ndarray]:
+    """Arrays of one attack (see ``measure``); none, and a note, where it can not be made."""
+    attack = ATTACKS[plan.name]
+    obstacle = ""
+    if attack.needs and getattr(detector, attack.needs, None) is None:
+        obstacle = f"needs `{attack.needs}`, which {info.name} has not"
+    elif info.transductive:
+        obstacle = f"a score of {info.name} depends on the other rows it is computed with"
+    if obstacle and plan.required:
+        raise TypeError(f"attack {plan.name!r}: {obstacle}; leave it out of the attack's `detectors`.")
+    if obstacle:
+        budget[f"attack {plan.name}"] = obstacle
+        return {}
+    rows = attacked_rows(split.y_test, plan.n_rows, seed)
+    direction = np.where(split.y_test[rows] == 1, -1, 1)
+    arrays = {f"rows:{plan.name}": rows}
+    for radius in plan.radii:
+        worst = attack_scores(
+            attack, detector, split.X_test[rows], direction, radius, domain=split.domain, seed=seed
+        )
+        # Scored in another batch a row may differ in the last bits; an attack never helps the detector.
+        worst = np.where(direction * (worst - score[rows]) > 0, worst, score[rows])
+        if lipschitz is not None:
+            _require_certified(plan.name, score[rows], worst, radius, lipschitz)
+        arrays[attacked_name(plan.name, radius)] = worst
+    return arrays
+
+
+def attacked_rows(y: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
+    """Sorted random test rows: at most half of them anomalies, normals for the rest."""
+    rng = np.random.default_rng([seed, 4])
+    anomalies, normals = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    n_anomalies = min(len(anomalies), max(1, n_rows // 2))
+    picked = rng.choice(anomalies, n_anomalies, replace=False)
+    others = rng.choice(normals, min(len(normals), max(1, n_rows - n_anomalies)), replace=False)
+    return np.sort(np.concatenate([picked, others]))
+
+
+def _require_certified(
+    attack: str, clean: np.ndarray, worst: np.ndarray, radius: float, lipschitz: float
+) -> None:
+    # Networks score in float32: 1e-5 of a score's size is rounding, more is a false certificate.
+    slack = 1e-5 * (1.0 + np.abs(clean))
+    moved = np.abs(worst - clean)
+    broken = np.flatnonzero(moved > lipschitz * radius + slack)
+    if len(broken):
+        row = broken[0]
+        raise CertificateError(
+            f"attack {attack!r} moved the score of {len(broken)} rows further than lipschitz * radius = "
+            f"{lipschitz * radius:.6g}: row {row} by {moved[row]:.6g}. The stated constant is no bound."
+        )
+
+
+def public_reason(text: str) -> str:
+    """One line of at most 400 characters in which no path of this machine is left (reasons are published)."""
+    text = re.sub(r"(?<![\w.:/])(?:/[\w.@+-]+){2,}", lambda m: Path(m.group()).name, text)
+    return " ".join(text.split())[:400]
+
+
+@contextlib.contextmanager
+def _timed(fields: dict[str, Any], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    fields[name] = round(time.perf_counter() - start, 4)
+
+
+def _peak_mb() -> float:
+    """Peak resident memory so far. A run reports its growth: what the fork server holds is not its own."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,0 +1,60 @@
+"""What is registered, as tables to read."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from ocsdf_bench.attack import ATTACKS
+from ocsdf_bench.dataset import DATASETS
+from ocsdf_bench.detector import DETECTORS
+from ocsdf_bench.protocol import PROTOCOLS
+
+KINDS = ("detectors", "datasets", "attacks", "protocols")
+
+
+def listing(kind: str) -> Table:
+    """Table of all entries of one of KINDS."""
+    columns, rows = {
+        "detectors": _detectors,
+        "datasets": _datasets,
+        "attacks": _attacks,
+        "protocols": _protocols,
+    }[kind]()
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+def _detectors() -> Rows:
+    rows = []
+    for info in sorted(DETECTORS, key=lambda entry: entry.name.lower()):
+        notes = [f"at most {info.row_cap} rows"] if info.row_cap else []
+        notes += ["transductive"] if info.transductive else []
+        notes += [f"extra {info.extra}"] if info.extra else []
+        rows.append((info.name, "yes" if info.deterministic else "no", ", ".join(notes), info.source))
+    return ("detector", "deterministic", "notes", "source"), rows
+
+
+def _datasets() -> Rows:
+    rows = []
+    for card in DATASETS:
+        shape = f"{card.n_normal} + {card.n_anomaly}, {card.n_features}"
+        rows.append((card.name, card.kind, shape, "yes" if card.needs_download else "no", card.source))
+    return ("data set", "kind", "normals + anomalies, features", "download", "source"), rows
+
+
+def _attacks() -> Rows:
+    rows = [(card.name, card.needs or "the score only", card.source) for card in ATTACKS]
+    return ("attack", "needs", "source"), rows
+
+
+def _protocols() -> Rows:
+    rows = []
+    for card in PROTOCOLS.values():
+        what = (card.rows.__doc__ or "").strip().splitlines()
+        rows.append((card.name, card.scaling, "yes" if card.seeded else "no", what[0] if what else ""))
+    return ("protocol", "scaling", "rows depend on the seed", "what"), rows
