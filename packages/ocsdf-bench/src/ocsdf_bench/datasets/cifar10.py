@@ -15,8 +15,8 @@ _ROW = 1 + 3072  # label, then 1,024 red, 1,024 green, 1,024 blue pixels
 _BATCH = 10_000 * _ROW
 _ARCHIVE = "cifar10/cifar-10-binary.tar.gz"
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
-_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
-_TRAIN_MD5 = {
+SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+TRAIN_MD5 = {
     "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
     "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
     "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
@@ -25,7 +25,7 @@ _TRAIN_MD5 = {
 }
 # The first 1,000 of the test images: a partial copy is used where the archive is not at hand.
 _TEST_PART = "test_batch_first1000.bin"
-_TEST_PART_SHA256 = "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5"
+TEST_PART_SHA256 = "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5"
 
 
 def batch(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -41,8 +41,8 @@ def batch(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
 def load(source: Source) -> Data:
     """Images float32 in [0, 1]: loose batches where the source holds some, else the whole archive."""
     batches = _loose(source) or _archived(source)
-    train = [batch(content, name) for name, content in batches.items() if name in _TRAIN_MD5]
-    test = [batch(content, name) for name, content in batches.items() if name not in _TRAIN_MD5]
+    train = [batch(content, name) for name, content in batches.items() if name in TRAIN_MD5]
+    test = [batch(content, name) for name, content in batches.items() if name not in TRAIN_MD5]
     X, y = (np.concatenate(parts) for parts in zip(*train, strict=True))
     X_test, y_test = (np.concatenate(parts) for parts in zip(*test, strict=True))
     note = f"{len(X):,} of 50,000 training and {len(X_test):,} of 10,000 test images"
@@ -59,27 +59,27 @@ def _loose(source: Source) -> dict[str, bytes]:
             return {}
         return {name: path.read_bytes()}
 
-    test = found(_TEST_PART, _TEST_PART_SHA256, None)
+    test = found(_TEST_PART, TEST_PART_SHA256, None)
     if not test:
         return {}
     train: dict[str, bytes] = {}
-    for name, md5 in _TRAIN_MD5.items():
+    for name, md5 in TRAIN_MD5.items():
         train |= found(name, None, digest_is("md5", md5))
     return train | test if train else {}
 
 
 def _archived(source: Source) -> dict[str, bytes]:
-    path = source.path(_ARCHIVE, url=_URL, sha256=_SHA256)
-    wanted = {*_TRAIN_MD5, "test_batch.bin"}
-    found = {
-        PurePosixPath(name).name: content
-        for name, content in members(
-            path, lambda name: PurePosixPath(name).name in wanted, max_bytes=_BATCH, max_members=20
-        )
-    }
-    if found.keys() != wanted:
-        raise DataCorruptError(f"'{path}' must hold {sorted(wanted)}; got {sorted(found)}.")
-    return found
+    path = source.path(_ARCHIVE, url=_URL, sha256=SHA256)
+    names = [*TRAIN_MD5, "test_batch.bin"]
+
+    def wanted(name: str) -> bool:
+        return PurePosixPath(name).name in names
+
+    packed = members(path, wanted, max_bytes=_BATCH, max_members=20)
+    found = {PurePosixPath(name).name: content for name, content in packed}
+    if len(found) != len(names):
+        raise DataCorruptError(f"'{path}' must hold {names}; got {sorted(found)}.")
+    return {name: found[name] for name in names}  # the archive's own order is another
 
 
 def _pixels(images: np.ndarray) -> np.ndarray:

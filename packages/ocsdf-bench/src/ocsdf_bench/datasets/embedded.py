@@ -3,8 +3,7 @@
 Wine: the first cultivar is the anomaly, down to 10 rows (as ODDS's wine). Breast cancer: malignant is the
 anomaly, down to 21 rows (as ODDS's wbc, which keeps the first 21; here they are drawn). The draw is
 ``numpy.random.default_rng(0).choice`` without replacement, kept in the original order. Digits: all ten
-classes, pixels / 16 in [0, 1]; the first 1,000 rows train and the last 797 test, and since the rows come
-writer by writer the two parts share few writers.
+classes, pixels / 16 in [0, 1] (exact in float32); the first 1,000 rows of the file train, the last 797 test.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ def downsampled(X: np.ndarray, anomalous: np.ndarray, n_anomaly: int) -> Data:
 def _wine(_: Source) -> Data:
     from sklearn.datasets import load_wine
 
-    X, y = load_wine(return_X_y=True)
+    X, y = map(np.asarray, load_wine(return_X_y=True))
     return downsampled(X, y == 0, 10)
 
 
 def _breast_cancer(_: Source) -> Data:
     from sklearn.datasets import load_breast_cancer
 
-    X, y = load_breast_cancer(return_X_y=True)
+    X, y = map(np.asarray, load_breast_cancer(return_X_y=True))
     return downsampled(X, y == 0, 21)  # scikit-learn: 0 = malignant
 
 
 def _digits(_: Source) -> Data:
     from sklearn.datasets import load_digits
 
-    X, y = load_digits(return_X_y=True)
-    X, y, n = (X / 16.0).astype(np.float32), y.astype(np.int64), _N_TRAIN_DIGITS  # sixteenths: exact
+    pixels, classes = map(np.asarray, load_digits(return_X_y=True))
+    X, y, n = (pixels / 16.0).astype(np.float32), classes.astype(np.int64), _N_TRAIN_DIGITS
     return Data.of(X[:n], y[:n], X[n:], y[n:], domain=(0.0, 1.0))
 
 

@@ -14,7 +14,7 @@ from ocsdf_bench.dataset import DATASETS, Data, DataCorruptError, Dataset, Sourc
 from ocsdf_bench.source import Verify, digest_is
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     file: str
     shape: tuple[int, ...]
     verify: Verify
@@ -47,7 +47,7 @@ def idx(content: bytes, shape: tuple[int, ...], name: str) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=len(header)).reshape(shape)
 
 
-def _decompressed_is(sha256: str, shape: tuple[int, ...]) -> Verify:
+def decompressed_is(sha256: str, shape: tuple[int, ...]) -> Verify:
     # gzip wrappers of MNIST differ from server to server; the bytes inside are the official ones.
     def verify(path: Path) -> None:
         got = hashlib.sha256(gunzip(path, _n_bytes(shape))).hexdigest()
@@ -61,10 +61,10 @@ def _n_bytes(shape: tuple[int, ...]) -> int:
     return 4 + 4 * len(shape) + int(np.prod(shape))
 
 
-def load(folder: str, url: str, parts: tuple[_Part, ...], source: Source) -> Data:
+def load(folder: str, url: str, parts: tuple[Part, ...], source: Source) -> Data:
     """Images (n, 28, 28, 1) float32 in [0, 1]; ``parts``: training images, labels, test images, labels."""
 
-    def read(part: _Part) -> np.ndarray:
+    def read(part: Part) -> np.ndarray:
         path = source.path(f"{folder}/{part.file}", url=url + part.file, sha256=None, verify=part.verify)
         return idx(gunzip(path, _n_bytes(part.shape)), part.shape, part.file)
 
@@ -98,11 +98,11 @@ _FASHION_MD5 = (
     "bb300cfdad3c16e7a12a480ee83cd310",
 )
 _mnist_parts = tuple(
-    _Part(file, shape, _decompressed_is(sha, shape))
+    Part(file, shape, decompressed_is(sha, shape))
     for (file, shape), sha in zip(_FILES.items(), _MNIST, strict=True)
 )
 _fashion_parts = tuple(
-    _Part(file, shape, digest_is("md5", md5))
+    Part(file, shape, digest_is("md5", md5))
     for (file, shape), md5 in zip(_FILES.items(), _FASHION_MD5, strict=True)
 )
 _images = partial(Dataset, kind="image", n_normal=70000, n_anomaly=0, n_features=784, needs_download=True)
