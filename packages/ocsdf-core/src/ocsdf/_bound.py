@@ -117,6 +117,8 @@ def dense_norm_bound(kernel: np.ndarray) -> np.ndarray:
     True
     """
     w = np.asarray(kernel)
+    if not np.isfinite(w).all():
+        raise ValueError(_check.sentence("kernel", "dense_norm_bound", "finite", "a value of NaN or inf"))
     w = w.astype(np.result_type(w.dtype, np.float64))
     if w.shape[-1] > w.shape[-2]:
         w = w.swapaxes(-1, -2)
@@ -220,5 +222,5 @@ def _torus_bound(k: np.ndarray, torus: tuple[int, int], stride: int) -> float:
         blocks = symbol.reshape(coarse[1], stride * stride * n_in, n_out) / stride
         largest = max(largest, float(dense_norm_bound(blocks).max()))
     # Each phase is within 64 units of the exact one, then a product of kh * kw terms.
-    error = (64 * _UNIT + 2 * _gamma(kh * kw, k)) * float(_frobenius(np.abs(k).sum(axis=(0, 1))))
+    error = (64 * _UNIT + 2 * _gamma(kh * kw, k)) * float(np.abs(k).sum())
     return (largest + error) * (1 + 8 * _UNIT)
