@@ -199,3 +199,25 @@ def test_toy_anomalies_surround_the_normals(source: MirrorOrDownload) -> None:
     data = DATASETS["toy-two-moons"].load(source)
     normal, anomaly = data.X[data.y == 0], data.X[data.y == 1]
     assert (np.abs(anomaly).max(axis=0) > np.abs(normal).max(axis=0)).all()
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "data.md"
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not part of the installed package")
+@pytest.mark.parametrize("dataset", list(DATASETS), ids=_by_name)
+def test_the_page_on_data_says_what_the_card_says(dataset: Dataset) -> None:
+    counts = [f"{dataset.n_normal:,}"] + ([] if dataset.classes else [f"{dataset.n_anomaly:,}"])
+    line = " | ".join(["", dataset.name, *counts, f"{dataset.n_features:,}", ""]).strip()
+    assert line in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_page_registers_a_set() -> None:
+    if not PAGE.exists():
+        pytest.skip("the documentation is not part of the installed package")
+    example = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    added: dict[str, Dataset] = {}
+    exec(
+        example.replace("DATASETS.add(", "added.setdefault('set', "), {"added": added}
+    )  # not into the registry
+    _check(added["set"], added["set"].load(MirrorOrDownload(offline=True)))

@@ -43,7 +43,8 @@ def _digits(_: Source) -> Data:
 
     pixels, classes = map(np.asarray, load_digits(return_X_y=True))
     X, y, n = (pixels / 16.0).astype(np.float32), classes.astype(np.int64), _N_TRAIN_DIGITS
-    return Data.of(X[:n], y[:n], X[n:], y[n:], domain=(0.0, 1.0))
+    note = f"{n:,} training and {len(X) - n:,} test images"
+    return Data.of(X[:n], y[:n], X[n:], y[n:], domain=(0.0, 1.0), note=note)
 
 
 _LICENCE = "CC BY 4.0 (UCI); bundled with scikit-learn"
