@@ -184,6 +184,13 @@ def test_radius_of_a_row_is_where_its_decision_starts_to_abstain():
         assert certificate.decision(1.001 * radius)[row] == 0
 
 
+def test_rounding_of_the_scores_widens_every_bound_but_that_of_no_attack():
+    certificate = Certificate([1.0, -1.0], lipschitz=1.0, rounding=[0.25, 0.0])
+    assert certificate.lower([0.0, 0.5]).tolist() == [[1.0, -1.0], [0.25, -1.5]]
+    assert certificate.upper([0.0, 0.5]).tolist() == [[1.0, -1.0], [1.75, -0.5]]
+    assert certificate.radius.tolist() == [0.75, 1.0]
+
+
 def test_certificate_is_frozen():
     certificate = Certificate([1.0], lipschitz=1.0)
     with pytest.raises(AttributeError):

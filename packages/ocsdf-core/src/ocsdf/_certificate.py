@@ -30,6 +30,9 @@ class Certificate:
         Proven upper bound of the l2 slope of f, > 0.
     threshold : float, default 0.0
         A row is normal where f >= threshold.
+    rounding : float or array (n,), default 0.0
+        What the computed scores of a row and of the attacked row may differ by beside the slope, >= 0. It is
+        taken off at every radius above 0.
 
     Examples
     --------
@@ -45,11 +48,14 @@ class Certificate:
     distance: Any
     lipschitz: float
     threshold: float = 0.0
+    rounding: Any = 0.0
 
     def __post_init__(self) -> None:
         distance = _check.array(self.distance, "distance", "Certificate", ndim=1, min_size=0)
-        distance.setflags(write=False)
-        object.__setattr__(self, "distance", distance)
+        rounding = _check.array(self.rounding, "rounding", "Certificate", low=0.0, min_size=0)
+        for name, value in (("distance", distance), ("rounding", rounding)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "lipschitz", _constant(self.lipschitz, "Certificate"))
         object.__setattr__(self, "threshold", _check.number(self.threshold, "threshold", "Certificate"))
 
@@ -62,7 +68,7 @@ class Certificate:
             subtract_down(self.distance, self.threshold),
             subtract_down(self.threshold, self.distance),
         )
-        return divide_down(np.maximum(gap, 0.0), self.lipschitz)
+        return divide_down(np.maximum(subtract_down(gap, self.rounding), 0.0), self.lipschitz)
 
     def lower(self, radius: ArrayLike) -> np.ndarray:
         """Score that no attack of ``radius`` gets a row under: (n,), or (n_radii, n) for (n_radii,)."""
@@ -81,7 +87,8 @@ class Certificate:
         return np.where(self.lower(radius) >= t, 1, np.where(self.upper(radius) < t, -1, 0))
 
     def _shift(self, radius: ArrayLike) -> np.ndarray:
-        return multiply_up(self.lipschitz, _check.radii(radius, "Certificate"))[..., None]
+        r = _check.radii(radius, "Certificate")[..., None]
+        return np.where(r > 0, add_up(multiply_up(self.lipschitz, r), self.rounding), 0.0)
 
 
 def certified_auroc(
