@@ -25,6 +25,10 @@ class Domain(Protocol):
         """Distance (n,) to the boundary, positive inside; 1-Lipschitz."""
         ...
 
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Gradient (n, ...) of ``signed_distance``: 0, a valid choice, where there is none."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -89,6 +93,18 @@ class Box:
         inside = xp.minimum(x - self.low.astype(dtype), self.high.astype(dtype) - x)
         gap = xp.min(inside, axis=_row_axes(x))
         return xp.maximum(gap, xp.zeros_like(gap)) - _row_norm(xp.minimum(inside, xp.zeros_like(inside)))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Gradient (n, ...) of ``signed_distance``: away from the nearest wall, or back to the box."""
+        low, high = x - self.low, self.high - x
+        nearest = np.minimum(low, high).reshape(len(x), -1).argmin(axis=1)
+        inward = np.zeros((len(x), low[0].size), x.dtype)
+        rows = np.arange(len(x))
+        inward[rows, nearest] = np.where((low < high).reshape(len(x), -1)[rows, nearest], 1.0, -1.0)
+        back = self.project(x) - x
+        distance = _as_column(_row_norm(back), x)
+        outward = back / np.where(distance > 0, distance, 1)
+        return np.where(distance > 0, outward, inward.reshape(x.shape))
 
     def contains(self, x: Any) -> Any:
         """True (n,) where a row lies in the box, its boundary included."""
@@ -159,6 +175,12 @@ class Ball:
         """Distance (n,) to the sphere, positive inside."""
         _, dtype = _array_module(x)
         return np.asarray(self.radius, dtype) - _row_norm(x - self.center.astype(dtype))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Gradient (n, ...) of ``signed_distance``: towards the center, 0 at it."""
+        offset = self.center - x
+        distance = _as_column(_row_norm(offset), x)
+        return offset / np.where(distance > 0, distance, 1)
 
     def contains(self, x: Any) -> Any:
         """True (n,) where a row lies in the ball, its sphere included."""

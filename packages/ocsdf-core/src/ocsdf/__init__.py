@@ -1,0 +1,74 @@
+"""One-class classification by signed distance functions, with a certificate against l2 attacks.
+
+Names are imported when first used: ``from ocsdf import certified_auroc`` costs NumPy only.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ocsdf._bound import operator_norm_bound
+    from ocsdf._certificate import (
+        Certificate,
+        certified_accuracy,
+        certified_auroc,
+        certified_average_precision,
+        certified_f1,
+        certified_fpr_at_tpr,
+    )
+    from ocsdf._conformal import CertifiedConformal
+    from ocsdf._domain import Ball, Box
+    from ocsdf._estimator import OCSDF
+    from ocsdf._loss import hkr_loss
+    from ocsdf._negatives import newton_raphson
+    from ocsdf._network import LipschitzNet, build, dense
+
+_HOME = {
+    "OCSDF": "_estimator",
+    "Box": "_domain",
+    "Ball": "_domain",
+    "Certificate": "_certificate",
+    "CertifiedConformal": "_conformal",
+    "LipschitzNet": "_network",
+    "build": "_network",
+    "certified_accuracy": "_certificate",
+    "certified_auroc": "_certificate",
+    "certified_average_precision": "_certificate",
+    "certified_f1": "_certificate",
+    "certified_fpr_at_tpr": "_certificate",
+    "dense": "_network",
+    "hkr_loss": "_loss",
+    "newton_raphson": "_negatives",
+    "operator_norm_bound": "_bound",
+}
+__version__ = "0.1.0"
+__all__ = [
+    "OCSDF",
+    "Ball",
+    "Box",
+    "Certificate",
+    "CertifiedConformal",
+    "LipschitzNet",
+    "build",
+    "certified_accuracy",
+    "certified_auroc",
+    "certified_average_precision",
+    "certified_f1",
+    "certified_fpr_at_tpr",
+    "dense",
+    "hkr_loss",
+    "newton_raphson",
+    "operator_norm_bound",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ocsdf' has no attribute {name!r}")
+    value = getattr(import_module(f"ocsdf.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

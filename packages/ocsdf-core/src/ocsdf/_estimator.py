@@ -1,0 +1,429 @@
+"""OCSDF: a scikit-learn outlier estimator whose every score comes with a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ocsdf import _check
+from ocsdf._certificate import Certificate
+from ocsdf._domain import Box, Domain
+from ocsdf._network import BUILDERS, LipschitzNet, build, dense, is_dense
+from ocsdf._numpy_engine import NumpyEngine
+from ocsdf._parameters import check_parameters
+from ocsdf._progress import Progress
+from ocsdf._train import Engine, Recipe, train
+
+DETECTION_SHARE = 0.1  # contamination="auto" where f = 0 means nothing
+CHUNK = 1 << 21  # numbers that one layer may hold while scoring
+LARGEST = 1e15  # its square is still a float32
+
+
+class OCSDF(OutlierMixin, BaseEstimator):
+    """One-class classification by a 1-Lipschitz network: f is high on the data, low elsewhere, and cannot
+    change faster than the constant ``lipschitz_`` that is proven for it.
+
+    The defaults are the *detection recipe*: a margin beyond the data's diameter, jittered rows as negatives,
+    trimmed normals, three averaged networks, threshold at a quantile. f ranks rows well; its zero level means
+    nothing. ``OCSDF.paper()`` is the *distance recipe*: a small margin and Newton-Raphson negatives, so that
+    f - m estimates the signed distance to the boundary of the support, and the threshold is the level zero.
+
+    Parameters
+    ----------
+    margin : "auto" or float > 0
+        m of the hinge, unit of the scaled features; "auto" is ``2 sqrt(d)`` standard deviations.
+    weight : float >= 0
+        Weight of the hinge (lambda).
+    hidden : sequence of int
+        Widths of the hidden layers.
+    activation : str
+        "fullsort", or "groupsort" with a group size ("groupsort2").
+    negatives : {"jitter", "newton"} or callable
+        "newton": uniform on the domain, moved towards the level. A callable gets scaled rows (n, ...) and a
+        Generator and returns as many rows.
+    trim : float in [0, 0.5]
+        Share of each batch of normals, the lowest, that the loss leaves out after 30 % of the updates.
+    n_networks : int
+        Networks that are trained side by side and averaged.
+    steps : int
+        T, the Newton-Raphson steps.
+    epochs : int or None
+        Passes over the rows; None trains for ``max_steps``.
+    warmup_epochs : int
+        First epochs with negatives that do not move.
+    max_steps : int or None
+        Weight updates at most; a shortened training keeps its share of warm-up.
+    batch_size : int
+        Normals, and negatives, in a batch.
+    learning_rate, learning_rate_end : float, float or None
+        RMSprop's rate, linear from the first to the second; None keeps it constant.
+    level : float or None
+        Where the Newton steps aim; None is minus the margin.
+    pull : {"both", "inward"}
+        "inward": negatives above the level stay.
+    updates_per_batch : int or "converge"
+        K, the updates on each batch of negatives (Algorithm 3), or training until the loss settles
+        (Algorithm 2).
+    domain : "auto", Box or Ball
+        Set of the negatives, unit of the scaled features; "auto" is the box of 5 standard deviations around
+        the mean, for images the pixel cube.
+    scale : {"standard", "none"}
+        Standardise the features, or take them as they are. Images of uint8 are divided by 255 in any case.
+    outside : {"score", "anomalous"}
+        "anomalous" scores min(f, signed distance to the domain's boundary), so that all points outside are
+        anomalies; the constant stays.
+    contamination : "auto" or float in (0, 0.5]
+        Share of the training rows to flag; "auto" is the zero level with Newton-Raphson negatives, else 10 %.
+    network : None, str, tuple of layers, callable or LipschitzNet
+        None is the dense network of ``hidden``; a name of a builder ("dense", "vgg", "patches"); layers; a
+        function ``(x, members, rng) -> LipschitzNet``; or a network to go on from.
+    engine : {"auto", "numpy", "tensorflow"}
+        "auto" is NumPy for dense networks, which imports no TensorFlow.
+    random_state : int, Generator, RandomState or None
+        Same number, same bits, on one machine and thread setting.
+    verbose : int
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    lipschitz_ : float
+        Proven upper bound of the l2 constant of the score, in scaled units: float64, rounded up.
+    offset_ : float
+        Threshold: rows with a score below it are anomalies.
+    margin_ : float
+        The margin that was used.
+    center_, scale_ : array
+        Scaled features are ``(X - center_) / scale_``.
+    domain_ : Box or Ball
+    net_ : LipschitzNet
+        float64, on its constraint.
+    history_ : dict of lists
+        update, loss, inside (share of normals with f > 0), gradient_norm, slope (largest measured).
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Scores, gradients and certificates are computed in float64 from the weights as they are stored; training
+    is float32.
+
+    References
+    ----------
+    Béthune, Novello et al., "Robust one-class classification with signed distance function using 1-Lipschitz
+    neural networks", ICML 2023, arXiv:2303.01978.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocsdf import OCSDF
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> detector = OCSDF(max_steps=100, random_state=0).fit(X)
+    >>> detector.predict([[0.0, 0.0], [8.0, 8.0]])
+    array([ 1, -1])
+    >>> bool(detector.certified_radius([[8.0, 8.0]])[0] > 1.0)
+    True
+    """
+
+    def __init__(
+        self,
+        margin: str | float = "auto",
+        weight: float = 100.0,
+        hidden: Sequence[int] = (64, 64, 64, 64),
+        activation: str = "groupsort2",
+        negatives: str | Callable[[np.ndarray, np.random.Generator], np.ndarray] = "jitter",
+        trim: float = 0.1,
+        n_networks: int = 3,
+        steps: int = 4,
+        epochs: int | None = None,
+        warmup_epochs: int = 5,
+        max_steps: int | None = 400,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        learning_rate_end: float | None = 0.0,
+        level: float | None = None,
+        pull: str = "both",
+        updates_per_batch: int | str = 1,
+        domain: str | Domain = "auto",
+        scale: str = "standard",
+        outside: str = "score",
+        contamination: str | float = "auto",
+        network: Any = None,
+        engine: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.margin = margin
+        self.weight = weight
+        self.hidden = hidden
+        self.activation = activation
+        self.negatives = negatives
+        self.trim = trim
+        self.n_networks = n_networks
+        self.steps = steps
+        self.epochs = epochs
+        self.warmup_epochs = warmup_epochs
+        self.max_steps = max_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_end = learning_rate_end
+        self.level = level
+        self.pull = pull
+        self.updates_per_batch = updates_per_batch
+        self.domain = domain
+        self.scale = scale
+        self.outside = outside
+        self.contamination = contamination
+        self.network = network
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, margin: float = 0.05, **overrides: Any) -> Self:
+        """The distance recipe: the paper's tabular setting, whose f - m estimates the signed distance.
+
+        Examples
+        --------
+        >>> OCSDF.paper(margin=0.2).get_params()["activation"]
+        'fullsort'
+        """
+        recipe: dict[str, Any] = {
+            "hidden": (512, 512, 512, 512),
+            "activation": "fullsort",
+            "negatives": "newton",
+            "trim": 0.0,
+            "n_networks": 1,
+            "epochs": 40,
+            "max_steps": None,
+            "learning_rate": 5e-4,
+            "learning_rate_end": None,
+        }
+        return cls(margin=margin, **{**recipe, **overrides})
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn f from rows (n, n_features), or images (n, h, w) or (n, h, w, c). ``y`` is ignored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            On an invalid parameter, or rows that are not finite real numbers; one sentence each.
+        """
+        check_parameters(self)
+        rows = self._rows(X, "fit", reset=True)
+        self._set_scale(np.asarray(X).dtype, rows)
+        scaled = self._scaled(rows)
+        rng = _check.generator(self.random_state, "random_state", "OCSDF")
+        deviation = scaled.std(axis=0)
+        self._set_units(scaled, deviation)
+        return self._train(self._new_net(scaled, rng), scaled, rng)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Train on, on new rows, with the scale, margin and domain of the first call; renew the bound."""
+        if not hasattr(self, "net_"):
+            return self.fit(X)
+        check_parameters(self)
+        rng = _check.generator(self.random_state, "random_state", "OCSDF")
+        return self._train(self.net_, self._scaled(self._rows(X, "partial_fit")), rng)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Scores f (n,), higher = more normal; float64."""
+        return self._score(self._scaled(self._rows(X, "score_samples")))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``: negative for anomalies."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for normal rows, -1 for anomalies."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def signed_distance(self, X: Any) -> np.ndarray:
+        """``f - margin_`` (n,): estimate of the signed distance, positive inside; distance recipe only."""
+        return self.score_samples(X) - self.margin_
+
+    def certify(self, X: Any) -> Certificate:
+        """Scores, from float64 arithmetic, with the proven constant and the threshold; scaled units."""
+        return Certificate(self.score_samples(X), self.lipschitz_, self.offset_)
+
+    def certified_radius(self, X: Any, unit: str = "scaled") -> np.ndarray:
+        """l2 radius (n,) under which no attack changes the decision.
+
+        Parameters
+        ----------
+        X : array (n, n_features)
+        unit : {"scaled", "input"}
+            Of the radius; "input" multiplies by the smallest scale, which is conservative.
+        """
+        _check.choice(unit, "unit", "OCSDF.certified_radius", ("scaled", "input"))
+        radius = self.certify(X).radius
+        return radius if unit == "scaled" else np.nextafter(radius * self.scale_.min(), 0.0)
+
+    def input_gradient(self, X: Any) -> np.ndarray:
+        """Gradient of ``score_samples`` with respect to X, in the units and the shape of X."""
+        rows = self._rows(X, "input_gradient")
+        scaled = self._scaled(rows)
+        parts = [self._score_gradient(part) for part in self._chunks(scaled)]
+        return (np.concatenate(parts) / self.scale_).reshape(rows.shape)
+
+    def _set_scale(self, dtype: np.dtype, rows: np.ndarray) -> None:
+        if rows.ndim > 2:
+            self.center_, self.scale_ = np.zeros(1), np.full(1, 255.0 if dtype == np.uint8 else 1.0)
+            return
+        center, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+        if self.scale == "standard":
+            with np.errstate(over="ignore", invalid="ignore"):
+                center, scale = rows.mean(axis=0), rows.std(axis=0)
+            # A column that varies by its rounding only is constant.
+            scale = np.where(scale > 16 * np.finfo(float).eps * np.abs(center), scale, 1.0)
+        largest = np.abs(rows).max() if self.scale == "none" else 0.0
+        if not (np.isfinite(center).all() and np.isfinite(scale).all() and largest <= LARGEST):
+            limit = (
+                "at most 1e15 in size where scale='none'" if self.scale == "none" else "below 1e150 in size"
+            )
+            raise ValueError(_check.sentence("X", "OCSDF.fit", limit, f"a value of {np.abs(rows).max():g}"))
+        self.center_, self.scale_ = center, scale
+
+    def _set_units(self, scaled: np.ndarray, deviation: np.ndarray) -> None:
+        moving = deviation[deviation > 0]
+        typical = float(np.sqrt((moving**2).mean())) if moving.size else 1.0
+        self._spread = 3.0 * typical
+        auto = 2.0 * typical * np.sqrt(deviation.size)
+        self.margin_ = auto if isinstance(self.margin, str) else float(self.margin)
+        if not isinstance(self.domain, str):
+            self.domain_ = self.domain
+        elif scaled.ndim > 2:
+            self.domain_ = Box(0.0, 1.0)
+        else:
+            reach = np.where(deviation > 0, 5 * deviation, 5 * typical)
+            self.domain_ = Box(scaled.mean(axis=0) - reach, scaled.mean(axis=0) + reach)
+
+    def _new_net(self, scaled: np.ndarray, rng: np.random.Generator) -> LipschitzNet:
+        sample = scaled[rng.permutation(len(scaled))[:1024]]
+        if isinstance(self.network, LipschitzNet):
+            return self.network
+        if callable(self.network):
+            return self.network(sample, members=self.n_networks, rng=rng)
+        layers = self.network
+        if layers is None or layers == "dense":
+            layers = dense(self.hidden, _group_size(self.activation))
+        elif isinstance(layers, str):
+            layers = BUILDERS[layers]()
+        return build(layers, sample, members=self.n_networks, rng=rng)
+
+    def _train(self, net: LipschitzNet, scaled: np.ndarray, rng: np.random.Generator) -> Self:
+        recipe = self._recipe(len(scaled))
+        engine = _engine(self.engine, net.astype("float32"))
+        with Progress("OCSDF", recipe.updates, enabled=bool(self.verbose)) as progress:
+            history = train(engine, scaled.astype(np.float32), recipe, rng, progress.show)
+        self.history_ = vars(history)
+        self.net_ = engine.net.finished()
+        bound = self.net_.lipschitz()
+        self.lipschitz_ = max(bound, 1.0) if self.outside == "anomalous" else bound
+        score = self._score(scaled)
+        zero_level = self.contamination == "auto" and self.negatives == "newton"
+        share = DETECTION_SHARE if self.contamination == "auto" else self.contamination
+        self.offset_ = 0.0 if zero_level else float(np.quantile(score, share))
+        return self
+
+    def _recipe(self, n: int) -> Recipe:
+        per_epoch = -(-n // self.batch_size)
+        planned = self.max_steps if self.epochs is None else self.epochs * per_epoch
+        updates = min(planned, self.max_steps or planned)
+        warmup = round(self.warmup_epochs * per_epoch * updates / planned)
+        return Recipe(
+            margin=self.margin_,
+            weight=self.weight,
+            negatives=self.negatives,
+            domain=self.domain_,
+            updates=updates,
+            warmup=min(warmup, updates // 2),
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            learning_rate_end=self.learning_rate
+            if self.learning_rate_end is None
+            else self.learning_rate_end,
+            steps=self.steps,
+            level=-self.margin_ if self.level is None else self.level,
+            pull=self.pull,
+            spread=self._spread,
+            trim=self.trim,
+            updates_per_batch=self.updates_per_batch,
+        )
+
+    def _rows(self, X: Any, method: str, reset: bool = False) -> np.ndarray:
+        if not reset:
+            check_is_fitted(self)
+        images = self.network is not None and self.network != "dense"
+        _check_rows(X, f"OCSDF.{method}", images)
+        rows = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            allow_nd=images,
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        finite = np.isfinite(rows)
+        if not finite.all():
+            where = tuple(int(i) for i in np.argwhere(~finite)[0])
+            got = "a NaN" if np.isnan(rows[where]) else "an inf"
+            raise ValueError(
+                _check.sentence(
+                    "X", f"OCSDF.{method}", "finite", f"{got} at index {where}", "drop or impute such rows"
+                )
+            )
+        return rows
+
+    def _scaled(self, rows: np.ndarray) -> np.ndarray:
+        return (rows - self.center_) / self.scale_
+
+    def _chunks(self, scaled: np.ndarray) -> list[np.ndarray]:
+        size = max(64, CHUNK // (self.net_.members * self.net_.width))
+        return [scaled[i : i + size] for i in range(0, len(scaled), size)]
+
+    def _score(self, scaled: np.ndarray) -> np.ndarray:
+        value = np.concatenate([self.net_(part) for part in self._chunks(scaled)])
+        if self.outside == "anomalous":
+            value = np.minimum(value, self.domain_.signed_distance(scaled))
+        return value
+
+    def _score_gradient(self, scaled: np.ndarray) -> np.ndarray:
+        value, gradient = self.net_.value_and_gradient(scaled)
+        if self.outside == "anomalous":
+            wall = self.domain_.signed_distance(scaled)
+            below = (wall < value).reshape(-1, *(1,) * (scaled.ndim - 1))
+            gradient = np.where(below, self.domain_.gradient(scaled), gradient)
+        return gradient
+
+
+def _engine(name: str, net: LipschitzNet) -> Engine:
+    if name == "numpy" or (name == "auto" and is_dense(net)):
+        return NumpyEngine(net)
+    from ocsdf._tensorflow_engine import TensorflowEngine
+
+    return TensorflowEngine(net)
+
+
+def _group_size(activation: str) -> int | None:
+    return None if activation == "fullsort" else int(activation.removeprefix("groupsort"))
+
+
+def _check_rows(X: Any, caller: str, images: bool) -> None:
+    """Sentences where scikit-learn's messages take several lines."""
+    if hasattr(X, "tocsr"):
+        raise TypeError(_check.sentence("X", caller, "dense", "a sparse matrix", "pass X.toarray()"))
+    shape = np.shape(X)
+    if len(shape) != 2 and not images:
+        remedy = "Reshape your data: X.reshape(-1, 1) is one feature, X.reshape(1, -1) one row"
+        allowed = "2-dimensional (n_rows, n_features)"
+        raise ValueError(_check.sentence("X", caller, allowed, f"an array of shape {shape}", remedy))
+    kind = np.asarray(X).dtype.kind
+    if kind in "USMm":
+        raise ValueError(
+            _check.sentence("X", caller, "real numbers", f"an array of dtype {np.asarray(X).dtype}")
+        )

@@ -1,0 +1,66 @@
+"""The manifold of orthonormal matrices: start, retraction, and the exact polar step that ends a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def orthonormal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Random matrices (..., n, m), float64, whose singular values are all 1; uniform on the manifold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> w = orthonormal(np.random.default_rng(0), (2, 5, 3))
+    >>> bool(np.allclose(w.swapaxes(1, 2) @ w, np.eye(3)))
+    True
+    """
+    tall = shape if shape[-2] >= shape[-1] else (*shape[:-2], shape[-1], shape[-2])
+    q, r = np.linalg.qr(rng.standard_normal(tall))
+    q = q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+    return q if shape[-2] >= shape[-1] else q.swapaxes(-1, -2)
+
+
+def retract(w: np.ndarray) -> np.ndarray:
+    """One Newton-Schulz step ``1.5 W - 0.5 W W' W``: a singular value 1 + e becomes 1 - 1.5 e^2 + O(e^3).
+
+    It costs two products (one of them symmetric) and is all that an update of spectral norm 0.02 needs.
+    """
+    transposed = w.swapaxes(-1, -2)
+    tall = w.shape[-2] >= w.shape[-1]  # the smaller Gram matrix
+    correction = w @ (transposed @ w) if tall else (w @ transposed) @ w
+    correction *= -0.5
+    correction += 1.5 * w
+    return correction
+
+
+def polar(w: np.ndarray) -> np.ndarray:
+    """Nearest orthonormal matrix, float64: U V' of the singular value decomposition."""
+    u, _, vt = np.linalg.svd(w.astype(np.float64), full_matrices=False)
+    return u @ vt
+
+
+class SpectralCap:
+    """Shrinks each step to a spectral norm of at most ``limit``.
+
+    The norm is estimated by one power iteration a call, warm-started from the last step. Without a cap the
+    elementwise scaling of RMSprop leaves the manifold by more than one Newton-Schulz step can repair.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._vector: np.ndarray | None = None
+
+    def __call__(self, step: np.ndarray) -> np.ndarray:
+        """Scale ``step`` (..., n, m) in place and return it."""
+        if self._vector is None:
+            self._vector = np.ones((*step.shape[:-2], step.shape[-1], 1), step.dtype)
+        image = step @ self._vector
+        back = step.swapaxes(-1, -2) @ image
+        length = np.sqrt((image**2).sum(axis=(-1, -2), keepdims=True))
+        back_length = np.sqrt((back**2).sum(axis=(-1, -2), keepdims=True))
+        tiny = np.finfo(step.dtype).tiny
+        self._vector = back / np.maximum(back_length, tiny)
+        norm = back_length / np.maximum(length, tiny)
+        step *= np.minimum(1.0, self._limit / np.maximum(norm, tiny)).astype(step.dtype)
+        return step
