@@ -1,0 +1,68 @@
+"""A store as a leaderboard: every table and note once, as values that each format prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ocsdf_bench.grid import Key, Results, split_results
+from ocsdf_bench.leaderboard.account import (
+    cost_table,
+    datasets_table,
+    detectors_table,
+    failures_table,
+)
+from ocsdf_bench.leaderboard.flags import red_flags_table
+from ocsdf_bench.leaderboard.notes import notes
+from ocsdf_bench.leaderboard.printed import comparison_table, pyod_table
+from ocsdf_bench.leaderboard.quality import grid_table, ranking_table
+from ocsdf_bench.leaderboard.robustness import attack_tables, certified_tables
+from ocsdf_bench.leaderboard.structure import Cell, Column, Leaderboard, Row, Section, Table
+from ocsdf_bench.store import Run
+
+__all__ = ["Cell", "Column", "Leaderboard", "Row", "Section", "Table", "build_leaderboard"]
+
+
+def build_leaderboard(runs: Iterable[Run], causes: Mapping[str, str] | None = None) -> Leaderboard:
+    """Everything the report says, from the runs alone.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        In any order; of two runs of one key the later one counts.
+    causes : mapping, optional
+        Text by row label, for rows outside the paper's spread.
+
+    Raises
+    ------
+    ValueError
+        Where there is no run.
+    """
+    found = split_results(runs)
+    if not found:
+        raise ValueError(
+            "`runs` of build_leaderboard must hold at least one run; got none. Run a suite first."
+        )
+    suites = list(dict.fromkeys(results.suite for results in found))
+    several = len({(r.suite, r.protocol) for r in found}) > len(suites)
+    sections = tuple(_section(results, causes or {}, several) for results in found)
+    return Leaderboard(f"Leaderboard: {', '.join(suites)}", sections)
+
+
+def _section(results: Results, causes: Mapping[str, str], several: bool) -> Section:
+    tables = [
+        ranking_table(results),
+        grid_table(results, Key("auroc"), "auroc", "AUROC"),
+        comparison_table(results, causes),
+        *certified_tables(results),
+        *attack_tables(results),
+        grid_table(results, Key("average_precision"), "average-precision", "Average precision"),
+        grid_table(results, Key("fpr_at_95_tpr"), "fpr-at-95-tpr", "FPR at 95 % TPR"),
+        pyod_table(results),
+        red_flags_table(results),
+        failures_table(results),
+        detectors_table(results),
+        datasets_table(results),
+        cost_table(results),
+    ]
+    title = f"{results.suite}, protocol {results.protocol}" if several else f"Protocol {results.protocol}"
+    return Section(title, tuple(table for table in tables if table is not None), notes(results), results)

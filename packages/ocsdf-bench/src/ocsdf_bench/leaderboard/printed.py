@@ -1,0 +1,182 @@
+"""Columns that others published, beside ours and never ranked with them; and how far ours is from theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ocsdf_bench.grid import Block, Key, Method, Results
+from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table, percent, text_cell
+from ocsdf_bench.published import Published, published
+
+OURS = "OCSDF-best-margin"
+
+
+@dataclass(frozen=True)
+class PrintedColumn:
+    """A published column: one cell per block, missing where nothing was printed."""
+
+    title: str
+    note: str
+    cells: tuple[Cell, ...]
+    ranks: tuple[float | None, ...]  # among the 15 detectors of the paper's table
+
+    def mean(self, index: list[int]) -> Cell:
+        values = [self.cells[i].value for i in index]
+        present = [value for value in values if value is not None]
+        if not present:
+            return Cell("–", None, "missing")
+        mean = float(np.mean(present))
+        return Cell(percent(mean) + (f" [{len(present)}]" if len(present) < len(values) else ""), mean)
+
+    def mean_rank(self, index: list[int]) -> Cell:
+        present = [rank for i in index if (rank := self.ranks[i]) is not None]
+        return Cell(f"{np.mean(present):.1f} of 15", float(np.mean(present))) if present else text_cell("–")
+
+
+def printed_columns(protocol: str, key: Key, blocks: tuple[Block, ...]) -> tuple[PrintedColumn, ...]:
+    """Published columns of one metric, threat and radius that have a figure for some of ``blocks``."""
+    if key.n_test is not None or key.threat not in ("", "both"):
+        return ()
+    figures = [p for p in published(protocol, key.metric) if _same_radius(p.radius, key.radius)]
+    detectors = dict.fromkeys(p.detector for p in figures)
+    found = [_column(protocol, detector, figures, blocks) for detector in detectors]
+    return tuple(c for c in found if any(cell.value is not None for cell in c.cells))
+
+
+def _same_radius(printed: float | None, ours: float | None) -> bool:
+    if printed is None or ours is None:
+        return printed is ours
+    return abs(printed - ours) < 1e-4  # suites write k/255 with four digits
+
+
+def _column(
+    protocol: str, detector: str, figures: list[Published], blocks: tuple[Block, ...]
+) -> PrintedColumn:
+    at = {Block(p.dataset, p.normal_class): p for p in figures if p.detector == detector}
+    cells = tuple(_printed_cell(at.get(block)) for block in blocks)
+    printed = {p.dataset: p.mean for p in published(protocol, "rank") if p.detector == detector}
+    ranks = tuple(printed.get(block.dataset) for block in blocks)
+    note = "published, margin chosen with labels" if detector == OURS else "published"
+    return PrintedColumn(detector, note, cells, ranks)
+
+
+def _printed_cell(figure: Published | None) -> Cell:
+    if figure is None:
+        return Cell("–", None, "missing")
+    std = float("nan") if figure.std is None else figure.std
+    note = f" ({figure.note})" if figure.note else ""
+    return Cell(percent(figure.mean, std) + note, figure.mean)
+
+
+def comparison_table(results: Results, causes: Mapping[str, str]) -> Table | None:
+    """Ours against the paper's mean ± 2 std, with a cause where it lies outside.
+
+    ``causes`` : text by row label ("glass", "mnist / 3"), measured by whoever wrote it.
+    """
+    ours = _ours(results)
+    figures = {
+        Block(p.dataset, p.normal_class): p
+        for p in published(results.protocol)
+        if ours is not None and p.detector == ours.detector and p.std is not None
+    }
+    blocks = [b for b in results.blocks if ours is not None and b in figures and results.cells.get((b, ours))]
+    if ours is None or not blocks:
+        return None
+    rows = [_comparison_row(results, block, ours, figures[block], causes) for block in blocks]
+    outside = sum(row.cells[4].mark == "warn" for row in rows)
+    caption = (
+        f"{outside} of {len(rows)} rows lie outside the paper's mean ± 2 standard deviations. The cause is "
+        "what was measured for that set. The last column is our setting without labels."
+    )
+    columns = (
+        Column("data set", numeric=False),
+        Column(ours.detector, "published"),
+        Column(ours.label, "run here"),
+        Column("difference", "points"),
+        Column("within 2 std", numeric=False),
+        Column("setting", "run here", numeric=False),
+        Column("cause", numeric=False),
+        Column("OCSDF", "no labels"),
+    )
+    return Table("comparison", "Against the paper", caption, columns, tuple(rows))
+
+
+def _ours(results: Results) -> Method | None:
+    """The column that repeats the paper's: the best margin, or the paper's recipe where that is not run."""
+    spreads = [p for p in published(results.protocol) if p.std is not None and p.normal_class != "mean"]
+    names = {p.detector for p in spreads}
+    chosen = [m for m in results.methods if m.detector == OURS]
+    paper = [m for m in results.methods if m.detector == "OCSDF" and "paper" in m.params]
+    return next((m for m in (*chosen, *paper) if m.detector in names), None)
+
+
+def _comparison_row(
+    results: Results, block: Block, ours: Method, figure: Published, causes: Mapping[str, str]
+) -> Row:
+    key, label_free = Key("auroc"), next((m for m in results.methods if m.label == "OCSDF"), None)
+    here = _ours_cell(results, key, block, ours)
+    free = _ours_cell(results, key, block, label_free) if label_free else text_cell("–")
+    difference, verdict, cause = text_cell("–"), Cell("no result", None, "warn"), causes.get(block.label, "")
+    if here.value is not None:
+        gap = here.value - figure.mean
+        inside = abs(gap) <= 2 * (figure.std or 0.0) + 1e-9
+        difference = Cell(f"{100 * gap:+.1f}", gap)
+        verdict = Cell("yes") if inside else Cell("above" if gap > 0 else "below", None, "warn")
+        cause = "" if inside else cause or "none given"
+    return Row(
+        (
+            text_cell(block.label),
+            _printed_cell(figure),
+            here,
+            difference,
+            verdict,
+            text_cell(_setting(results, block, ours)),
+            text_cell(cause),
+            free,
+        )
+    )
+
+
+def _ours_cell(results: Results, key: Key, block: Block, method: Method) -> Cell:
+    values = list(results.values(key, block, method).values())
+    if not values:
+        return Cell("–", None, "missing")
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+    return Cell(percent(float(np.mean(values)), std), float(np.mean(values)))
+
+
+def _setting(results: Results, block: Block, method: Method) -> str:
+    """What was chosen and what it was given: "margin=0.05; steps=1000"."""
+    run = results.cells[block, method][0]
+    varied = {k: run.spec.build_params.get(k) for k, v in run.spec.params.items() if isinstance(v, list)}
+    budget = {k: v for k, v in run.budget.items() if k in ("steps", "epochs", "rows")}
+    return "; ".join(f"{k}={v}" for k, v in {**varied, **budget}.items())
+
+
+def pyod_table(results: Results) -> Table | None:
+    """The same detectors in PyOD's documentation, under another protocol: close where nothing is wrong."""
+    if results.protocol != "unsupervised":
+        return None
+    figures = {(p.dataset, p.detector): p for p in published("pyod-docs")}
+    methods = [m for m in results.methods if m.params == "{}" and any(d == m.detector for _, d in figures)]
+    blocks = [b for b in results.blocks if any(d == b.dataset for d, _ in figures)]
+    if not methods or not blocks:
+        return None
+    rows = []
+    for block in blocks:
+        cells = [text_cell(block.label)]
+        for method in methods:
+            cells.append(_ours_cell(results, Key("auroc"), block, method))
+            cells.append(_printed_cell(figures.get((block.dataset, method.detector))))
+        rows.append(Row(tuple(cells)))
+    columns = [Column("data set", numeric=False)]
+    for method in methods:
+        columns += [Column(method.label, "run here"), Column(method.label, "published")]
+    caption = (
+        "AUROC in percent beside PyOD's documentation, which fits on 60 % of the rows and scores the other "
+        "40 % (mean of 10 trials), where we fit and score all rows: a check of the wiring, not a comparison."
+    )
+    return Table("pyod", "Against PyOD's documentation", caption, tuple(columns), tuple(rows))

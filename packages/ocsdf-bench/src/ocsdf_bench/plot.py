@@ -1,0 +1,173 @@
+"""Figures of a leaderboard: critical differences, curves against the radius, a heat strip of AUROC.
+
+Every figure is legible in print (8 pt at its own width), tells its lines apart without colour, and is drawn
+on a `matplotlib.figure.Figure` of its own, so that no global state is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ocsdf_bench.diagram import critical_difference_diagram
+from ocsdf_bench.figure import COLOURS, MARKERS, canvas, shorten
+from ocsdf_bench.grid import Block, Key, Method, Results
+from ocsdf_bench.leaderboard.quality import mean_over
+from ocsdf_bench.leaderboard.reading import THREATS, is_pixels, missing_cell, radius_text, radius_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of one section that can be drawn when it is needed. ``name`` is unique in its section."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    tikz: Callable[[], str] | None = None
+
+
+def pictures(results: Results) -> tuple[Picture, ...]:
+    """The figures that ``results`` has something to show in; nothing is drawn yet."""
+    return tuple(_pictures(results))
+
+
+def _pictures(results: Results) -> Iterator[Picture]:
+    grid = results.grid(Key("auroc")).filled()
+    if len(grid.ranked) > 2 and len(grid.blocks) > 1:
+        caption = (
+            f"Average rank of AUROC over {len(grid.blocks)} rows, 1 = best. Detectors joined by a bar do not "
+            "differ at level 0.05 by Nemenyi's test."
+        )
+        diagram = critical_difference_diagram(results)
+        yield Picture("critical-difference", "Critical differences", caption, diagram.draw, diagram.tikz)
+    for threat in dict.fromkeys(k.threat for k in results.keys("certified_auroc") if k.n_test is None):
+        title = f"Certified AUROC against the radius, {THREATS[threat]}"
+        caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
+        yield Picture(f"certified-auroc-{threat}", title, caption, partial(draw_certified, results, threat))
+    for metric in results.metrics():
+        if metric.startswith("attacked_auroc:"):
+            yield from _attack_pictures(results, metric)
+    if len(grid.methods) > 1:
+        caption = "AUROC in percent; a cell without a number says why."
+        yield Picture("auroc-strip", "AUROC per data set", caption, partial(draw_strip, results))
+
+
+def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
+    attack = metric.partition(":")[2]
+    caption = (
+        "Solid: attacked; dotted: proven bound on the same rows, where there is one; mean over the rows "
+        f"attacked. Radius: {radius_unit(results)}."
+    )
+    for threat in dict.fromkeys(key.threat for key in results.keys(metric)):
+        title = f"AUROC under {attack}, {THREATS[threat]}"
+        draw = partial(draw_attacked, results, metric, threat)
+        yield Picture(f"attack-{attack}-{threat}", title, caption, draw)
+
+
+def draw_certified(results: Results, threat: str) -> Figure:
+    """Mean certified AUROC against the radius, a line per detector that has a proven constant."""
+    keys = [k for k in results.keys("certified_auroc") if k.n_test is None and k.threat == threat]
+    first = results.grid(keys[0]).filled()
+    lines = []
+    for method in first.methods:
+        points = [(0.0, mean_over(results, Key("auroc"), first.blocks, method)[0])]
+        points += [(k.radius or 0.0, mean_over(results, k, first.blocks, method)[0]) for k in keys]
+        lines.append((shorten(method.label), points))
+    with canvas(6.5, 3.4) as (figure, axes):
+        for i, (label, points) in enumerate(lines):
+            _line(axes, i, points, label)
+        _finish_curves(
+            axes,
+            results,
+            [k.radius or 0.0 for k in keys],
+            f"certified AUROC, percent (mean of {len(first.blocks)})",
+        )
+    return figure
+
+
+def draw_attacked(results: Results, metric: str, threat: str) -> Figure:
+    """Attacked AUROC (solid) and its proven bound (dotted) against the radius, on the attacked rows."""
+    keys = [key for key in results.keys(metric) if key.threat == threat]
+    radii = sorted({key.radius or 0.0 for key in keys})
+    methods = [m for m in results.methods if any(_over(results, metric, keys, r, m) for r in radii)]
+    with canvas(6.5, 3.4) as (figure, axes):
+        for i, method in enumerate(methods):
+            attacked = [(r, v) for r in radii if (v := _over(results, metric, keys, r, method))]
+            bound = [(r, v) for r in radii if (v := _over(results, "certified_auroc", keys, r, method))]
+            clean = _over(results, "auroc", keys, radii[0], method)
+            start = [(0.0, clean)] if clean else []
+            _line(axes, i, start + attacked, shorten(method.label))
+            _line(axes, i, start + bound, None, dotted=True)
+        _finish_curves(axes, results, radii, "AUROC, percent (mean)")
+    return figure
+
+
+def _over(results: Results, metric: str, keys: Sequence[Key], radius: float, method: Method) -> float | None:
+    """Mean over blocks and samples of one metric at one radius; None where there is none."""
+    at = [Key(metric, k.radius, k.threat, k.n_test) for k in keys if k.radius == radius]
+    cells = [results.values(key, block, method) for key in dict.fromkeys(at) for block in results.blocks]
+    means = [float(np.mean(list(seeds.values()))) for seeds in cells if seeds]
+    return float(np.mean(means)) if means else None
+
+
+def _line(
+    axes: Axes, i: int, points: list[tuple[float, float]], label: str | None, *, dotted: bool = False
+) -> None:
+    if len(points) < 2 and dotted:
+        return
+    x, y = [p[0] for p in points], [100 * p[1] for p in points]
+    style: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+    line = ":" if dotted else ("-", "--")[(i // len(COLOURS)) % 2]
+    axes.plot(x, y, linestyle=line, markersize=4, linewidth=1.4, label=label, **style)
+
+
+def _finish_curves(axes: Axes, results: Results, radii: list[float], label: str) -> None:
+    pixels = is_pixels(results)
+    ticks = sorted({0.0, *radii})
+    axes.set_xticks(ticks, ["0", *(radius_text(r, pixels) for r in ticks[1:])])
+    axes.tick_params(axis="x", rotation=45 if len(ticks) > 7 else 0)
+    axes.set_ylim(0, 100)
+    axes.axhline(50, color="#808080", linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xlabel(f"radius ({'pixels, l2' if pixels else 'l2'})")
+    axes.set_ylabel(label)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
+def draw_strip(results: Results) -> Figure:
+    """AUROC of each data set and detector as colour and number."""
+    grid = results.grid(Key("auroc"))
+    n_rows, n_columns = grid.mean.shape
+    with canvas(1.6 + 0.42 * n_columns, 1.5 + 0.2 * n_rows) as (figure, axes):
+        axes.grid(visible=False)
+        image = axes.imshow(100 * grid.mean, cmap="cividis", vmin=30, vmax=100, aspect="auto")
+        for i, block in enumerate(grid.blocks):
+            for j, method in enumerate(grid.methods):
+                _strip_text(axes, results, block, method, j, i, 100 * grid.mean[i, j])
+        axes.set_xticks(
+            range(n_columns), [shorten(m.label, 24) for m in grid.methods], rotation=50, ha="right"
+        )
+        axes.set_yticks(range(n_rows), [shorten(b.label, 24) for b in grid.blocks])
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        figure.colorbar(image, ax=axes, label="AUROC, percent", shrink=0.8, pad=0.01, extend="min")
+    return figure
+
+
+def _strip_text(
+    axes: Axes, results: Results, block: Block, method: Method, x: int, y: int, value: float
+) -> None:
+    if value != value:
+        text = missing_cell(results, block, method).text
+        axes.text(x, y, text, ha="center", va="center", fontsize=5.5, rotation=0 if len(text) < 4 else 20)
+        return
+    colour = "#fefefe" if value < 68 else "#010101"  # not INK: it lies on the cell, not on the page
+    axes.text(x, y, f"{value:.0f}", ha="center", va="center", fontsize=7, color=colour)

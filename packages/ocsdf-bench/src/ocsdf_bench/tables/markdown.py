@@ -1,0 +1,79 @@
+"""leaderboard.md: for a repository's page or a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ocsdf_bench.leaderboard import Cell, Column, Leaderboard, Table
+from ocsdf_bench.plot import pictures
+from ocsdf_bench.table import FORMATS, Format
+
+_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
+
+
+def escape(text: str) -> str:
+    """One line of text in which Markdown and HTML find nothing to act on.
+
+    >>> print(escape("a|b <i>*c*</i>"))
+    a\\|b \\<i\\>\\*c\\*\\</i\\>
+    """
+    return _ACTIVE.sub(r"\\\1", " ".join(text.split()))
+
+
+def render(leaderboard: Leaderboard) -> str:
+    """The whole document."""
+    return "\n".join([f"# {escape(leaderboard.title)}", "", *_body(leaderboard)])
+
+
+def _body(leaderboard: Leaderboard) -> Iterator[str]:
+    for section in leaderboard.sections:
+        yield from (f"## {escape(section.title)}", "")
+        for table in section.tables:
+            yield from (render_table(table), "")
+        yield from ("### Figures", "")
+        for picture in pictures(section.results):
+            path = f"figures/{section.results.protocol}-{picture.name}.png"
+            yield from (f"![{escape(picture.title)}]({path})", "", escape(picture.caption), "")
+        yield from ("### Notes", "")
+        for note in section.notes:
+            yield f"- {escape(note)}"
+        yield ""
+
+
+def render_table(table: Table, level: int = 3) -> str:
+    """A heading, the table and its caption."""
+    head = " | ".join(_title(column) for column in table.columns)
+    rule = " | ".join("---:" if column.numeric else "---" for column in table.columns)
+    rows = [" | ".join(_cell(cell, row.summary) for cell in row.cells) for row in table.rows]
+    lines = [f"{'#' * level} {escape(table.title)}", ""]
+    lines += [f"| {line} |" for line in (head, rule, *rows)]
+    return "\n".join([*lines, "", escape(table.caption)]).rstrip()
+
+
+def _title(column: Column) -> str:
+    note = f"<br>*{escape(column.note)}*" if column.note else ""
+    return escape(column.title) + note
+
+
+def _cell(cell: Cell, summary: bool) -> str:
+    text = escape(cell.text)
+    if cell.mark == "best":
+        return f"**{text}**"
+    if cell.mark == "second":
+        return f"<ins>{text}</ins>"
+    return (
+        f"*{text}*"
+        if text and (cell.mark in ("missing", "warn") or (summary and cell.value is None))
+        else text
+    )
+
+
+def _write(leaderboard: Leaderboard, directory: Path) -> list[Path]:
+    path = directory / "leaderboard.md"
+    path.write_text(render(leaderboard), encoding="utf-8")
+    return [path]
+
+
+FORMATS.add(Format("markdown", _write))
