@@ -75,6 +75,9 @@ class Box:
         same = isinstance(other, Box)
         return same and np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
 
+    def __hash__(self) -> int:
+        return hash((tuple(self.low.flat), tuple(self.high.flat)))
+
     def __repr__(self) -> str:
         return f"Box({_text(self.low)}, {_text(self.high)})"
 
@@ -149,6 +152,9 @@ class Ball:
             and self.radius == other.radius
             and np.array_equal(self.center, other.center)
         )
+
+    def __hash__(self) -> int:
+        return hash((self.radius, tuple(self.center.flat)))
 
     def __repr__(self) -> str:
         return f"Ball({self.radius!r}, {_text(self.center)})"
