@@ -99,7 +99,7 @@ def budget_text(runs: list[Run]) -> str:
             if not name.startswith("attack "):  # why an attack was not made; the attack's table says it
                 found[name].append(value)
     parts = []
-    for name, values in found.items():
+    for name, values in sorted(found.items()):
         share = "" if len(values) == len(runs) else f" ({len(values)} of {len(runs)} runs)"
         parts.append(f"{name} {_values_text(values)}{share}")
     return "; ".join(parts) or "–"

@@ -56,11 +56,11 @@ def _provenance(runs: tuple[Run, ...]) -> Iterator[str]:
 
 
 def _hardware_text(hardware: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in hardware.items())
+    return ", ".join(f"{name} {value}" for name, value in sorted(hardware.items()))
 
 
 def _versions_text(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in versions.items())
+    return ", ".join(f"{name} {value}" for name, value in sorted(versions.items()))
 
 
 def _counted(texts: list[str]) -> str:
