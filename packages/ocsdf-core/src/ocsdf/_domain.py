@@ -29,6 +29,10 @@ class Domain(Protocol):
         """Gradient (n, ...) of ``signed_distance``: 0, a valid choice, where there is none."""
         ...
 
+    def rounding(self, n_features: int) -> tuple[float, float]:
+        """a, b: ``signed_distance`` of a float64 row x, scaled before, is off by at most a ||x|| + b."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -109,6 +113,13 @@ class Box:
         outward = back / np.where(distance > 0, distance, 1)
         return np.where(distance > 0, outward, inward.reshape(x.shape))
 
+    def rounding(self, n_features: int) -> tuple[float, float]:
+        """a, b: ``signed_distance`` of a float64 row x, scaled before, is off by at most a ||x|| + b."""
+        largest = np.maximum(np.abs(self.low), np.abs(self.high))
+        return _norm_rounding(
+            n_features, float(np.linalg.norm(np.broadcast_to(largest, _row(largest, n_features))))
+        )
+
     def contains(self, x: Any) -> Any:
         """True (n,) where a row lies in the box, its boundary included."""
         return self.signed_distance(x) >= 0
@@ -188,6 +199,11 @@ class Ball:
         distance = _as_column(_row_norm(offset), x)
         return offset / np.where(distance > 0, distance, 1)
 
+    def rounding(self, n_features: int) -> tuple[float, float]:
+        """a, b: ``signed_distance`` of a float64 row x, scaled before, is off by at most a ||x|| + b."""
+        center = np.linalg.norm(np.broadcast_to(self.center, _row(self.center, n_features)))
+        return _norm_rounding(n_features, self.radius + float(center))
+
     def contains(self, x: Any) -> Any:
         """True (n,) where a row lies in the ball, its sphere included."""
         return self.signed_distance(x) >= 0
@@ -214,6 +230,16 @@ def _row_norm(offset: Any) -> Any:
     null = xp.asarray(largest == 0, dtype)
     squares = xp.sum((offset / (largest + null)) ** 2, axis=axes, keepdims=True)
     return xp.squeeze(largest * xp.sqrt(squares + null), axis=axes)
+
+
+def _norm_rounding(n_features: int, reach: float) -> tuple[float, float]:
+    """Of the norm of a difference: d squares summed in any order, and a dozen single operations."""
+    relative = (n_features + 16) * 2.0**-53
+    return relative, relative * reach
+
+
+def _row(bound: np.ndarray, n_features: int) -> tuple[int, ...]:
+    return bound.shape or (n_features,)
 
 
 def _as_column(per_row: Any, like: Any) -> Any:

@@ -246,8 +246,15 @@ class OCSDF(OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.margin_
 
     def certify(self, X: Any) -> Certificate:
-        """Scores, from float64 arithmetic, with the proven constant and the threshold; scaled units."""
-        return Certificate(self.score_samples(X), self.lipschitz_, self.offset_)
+        """Scores, proven constant, threshold and the rounding of float64 scores; radii in scaled units."""
+        scaled = self._scaled(self._rows(X, "certify"))
+        slope, offset = self.net_.rounding
+        if self.outside == "anomalous":
+            wall_slope, wall_offset = self.domain_.rounding(scaled[0].size)
+            slope, offset = max(slope, wall_slope), max(offset, wall_offset)
+        size = np.linalg.norm(scaled.reshape(len(scaled), -1), axis=1)
+        rounding = 2 * (slope * size + offset)
+        return Certificate(self._score(scaled), self.lipschitz_ + slope, self.offset_, rounding)
 
     def certified_radius(self, X: Any, unit: str = "scaled") -> np.ndarray:
         """l2 radius (n,) under which no attack changes the decision.

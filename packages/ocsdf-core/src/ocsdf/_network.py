@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from ocsdf._bound import dense_rounding_bound
 from ocsdf._layers import Dense, GroupSort, Layer, Params
 
 Builder = Callable[..., tuple[Layer, ...]]
@@ -101,6 +103,17 @@ class LipschitzNet:
         pairs = zip(self.layers, self.params, strict=True)
         params = tuple(layer.finish(params) for layer, params in pairs)
         return LipschitzNet(self.layers, params, self.input_shape)
+
+    @cached_property
+    def rounding(self) -> tuple[float, float]:
+        """Slope and offset of the proven rounding error of a float64 score, as in ``dense_rounding_bound``.
+
+        Zero for layers that have no such bound yet: their float64 rounding, a relative 1e-12, is not covered.
+        """
+        if not is_dense(self):
+            return 0.0, 0.0
+        weights = [params for params in self.params if params]
+        return dense_rounding_bound([w["kernel"] for w in weights], [w["bias"] for w in weights])
 
     def lipschitz(self) -> float:
         """Proven bound of the l2 constant of the mean: product over layers, mean over members."""
