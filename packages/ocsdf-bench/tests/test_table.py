@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ocsdf_bench import latex
+from ocsdf_bench import latex, markup
 from ocsdf_bench.leaderboard import build_leaderboard
 from ocsdf_bench.suite import canonical
 from ocsdf_bench.table import FORMATS, read_causes, write_report
@@ -55,7 +55,7 @@ def _texts(leaderboard):
         yield from section.notes
 
 
-@pytest.mark.parametrize("module", [latex, markdown])
+@pytest.mark.parametrize("module", [latex, markup])
 def test_doctests_of_the_modules_hold(module):
     assert doctest.testmod(module).failed == 0
 
@@ -87,9 +87,9 @@ def test_report_names_no_folder_of_this_machine(report):
 def test_markdown_holds_every_text_and_no_active_one(leaderboard, hostile_name):
     text = markdown.render(leaderboard)
     for expected in _texts(leaderboard):
-        assert markdown.escape(expected) in text
+        assert markup.escape(expected) in text
     assert "<script>" not in text
-    assert markdown.escape(hostile_name) in text
+    assert markup.escape(hostile_name) in text
 
 
 def test_markdown_rows_have_as_many_cells_as_their_head(leaderboard):

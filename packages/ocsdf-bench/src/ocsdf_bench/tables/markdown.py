@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from ocsdf_bench.leaderboard import Cell, Column, Leaderboard, Table
+from ocsdf_bench.markup import escape
 from ocsdf_bench.plot import pictures
 from ocsdf_bench.table import FORMATS, Format
-
-_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
-
-
-def escape(text: str) -> str:
-    """One line of text in which Markdown and HTML find nothing to act on.
-
-    >>> print(escape("a|b <i>*c*</i>"))
-    a\\|b \\<i\\>\\*c\\*\\</i\\>
-    """
-    return _ACTIVE.sub(r"\\\1", " ".join(text.split()))
 
 
 def render(leaderboard: Leaderboard) -> str:
