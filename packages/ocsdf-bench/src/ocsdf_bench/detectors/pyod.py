@@ -125,6 +125,8 @@ _MODELS = {
     ),
 }
 
+_COMPILED = ("HBOS", "CBLOF", "COPOD", "ECOD")  # by numba, at first use
+
 
 class PyODDetector:
     """Adapter of one PyOD class: fits on flattened rows and scores by ``decision_function``.
@@ -222,7 +224,10 @@ for _name, _model in _MODELS.items():
             deterministic=not _model.seeded or _name == "PCA",
             transductive=_model.transductive,
             row_cap=_model.row_cap,
-            preload=(f"pyod.models.{_model.module}",),
+            preload=(
+                f"pyod.models.{_model.module}",
+                *(["ocsdf_bench.compiled"] if _name in _COMPILED else []),
+            ),
             defaults=dict(_model.params),
         )
     )
