@@ -172,7 +172,9 @@ class _Process:
             return Outcome("timeout", None, f"over the limit of {self.job.wall_seconds:g} s", seconds)
         if self.asked == "oom":
             return Outcome("oom", None, f"over the limit of {self.job.memory_mb:g} MB", seconds)
-        return Outcome(status, value, reason or self._crash(), seconds)
+        if status == "failed" and not reason:
+            reason = self._crash()
+        return Outcome(status, value, reason, seconds)
 
     def _crash(self) -> str:
         code = self.process.exitcode or 0

@@ -94,11 +94,11 @@ def measure_certified(
     threats: Iterable[str],
 ) -> list[Measurement]:
     """Certified metrics at each radius under each threat, for a proven ``lipschitz`` of the score."""
-    from ocsdf import certified_auroc, certified_average_precision, certified_fpr_at_tpr
-
     radii = np.asarray(list(radii), dtype=np.float64)
     if not len(radii):
         return []
+    from ocsdf import certified_auroc, certified_average_precision, certified_fpr_at_tpr
+
     normal, anomaly = -score[y == 0], -score[y == 1]  # the certificate's score is higher = more normal
     measured = []
     for threat in threats:

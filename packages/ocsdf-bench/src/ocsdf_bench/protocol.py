@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ocsdf_bench.dataset import Data
+from ocsdf_bench.dataset import Data, checksum
 
 ADBENCH_MIN_ROWS = 1_000
 ADBENCH_MAX_ROWS = 10_000
@@ -88,7 +87,7 @@ def make_split(data: Data, protocol: str, seed: int, normal_class: int | None = 
     scaling = "none" if data.domain is not None else card.scaling
     X_train, X_test = _scaled(X_train, X_test, scaling)
     y_test = y_test.astype(np.int8)
-    return Split(X_train, X_test, y_test, _checksum(X_train, X_test, y_test), scaling, data.domain)
+    return Split(X_train, X_test, y_test, checksum(X_train, X_test, y_test), scaling, data.domain)
 
 
 def _unsupervised(data: Data, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -164,19 +163,14 @@ def _scaled(X_train: np.ndarray, X_test: np.ndarray, scaling: str) -> tuple[np.n
 
     scaler = StandardScaler() if scaling == "standard" else MinMaxScaler()
     shape = (-1, int(np.prod(train.shape[1:])))
-    scaler.fit(train.reshape(shape))
-    return (
-        scaler.transform(train.reshape(shape)).reshape(train.shape),
-        scaler.transform(test.reshape(shape)).reshape(test.shape),
+    flat = train.reshape(shape)
+    scaler.fit(flat)
+    if isinstance(scaler, StandardScaler):  # the mean of n times 1e30 is 1e30 + 1e14: take the value itself
+        constant = flat.min(axis=0) == flat.max(axis=0)
+        scaler.mean_[constant] = flat[0, constant]
+    return scaler.transform(flat).reshape(train.shape), scaler.transform(test.reshape(shape)).reshape(
+        test.shape
     )
-
-
-def _checksum(*arrays: np.ndarray) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 PROTOCOLS: dict[str, Protocol] = {

@@ -83,7 +83,7 @@ class RunSpec:
                 "seed": self.seed,
                 "row_cap": self.row_cap,
                 "score_block": self.score_block,
-                "attacks": [[a.name, a.radii, a.n_rows] for a in self.attacks],
+                "attacks": [[a.name, a.radii, a.n_rows, a.required] for a in self.attacks],
             }
         )
 

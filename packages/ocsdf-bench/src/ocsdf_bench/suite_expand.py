@@ -29,6 +29,8 @@ def expand(raw: Entry, tables: dict[str, list[Entry]]) -> Suite:
     twice = [key for key, count in Counter(run.key for run in runs).items() if count > 1]
     if twice:
         raise ValueError(f"the suite lists one run twice: {twice[0]}; remove one of the entries.")
+    if not runs and not choices:
+        raise ValueError("the suite has no run; give it at least one of `detectors`, `chosen_with_labels`.")
     known = {run.key for run in runs}
     for choice in choices:
         runs += [run for run in choice.candidates if run.key not in known]

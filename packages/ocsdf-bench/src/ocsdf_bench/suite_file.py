@@ -96,7 +96,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
     "limits": {"wall_seconds": POSITIVE, "memory_mb": POSITIVE},
 }  # fmt: skip
 REQUIRED = {
-    "": ("name", "protocol", "datasets", "detectors"),
+    "": ("name", "protocol", "datasets"),
     "chosen_with_labels": ("name", "detector", "parameter", "values"),
     "attacks": ("name", "radii"),
 }
