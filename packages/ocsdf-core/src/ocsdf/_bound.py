@@ -236,8 +236,8 @@ def _paddings(n: int, window: int, stride: int, padding: str) -> tuple[int, int]
 
 
 def _explicit_matrix(
-    k: np.ndarray, size: tuple[int, int], outputs: list[int], stride: int, before: list[int]
-):
+    k: np.ndarray, size: Sequence[int], outputs: Sequence[int], stride: int, before: Sequence[int]
+) -> np.ndarray:
     """Matrix (outputs, inputs) of a zero-padded convolution, from the reads of each direction."""
     reads = [
         np.arange(n)[None, None, :]
@@ -248,7 +248,7 @@ def _explicit_matrix(
     return matrix.reshape(outputs[0] * outputs[1] * k.shape[3], -1)
 
 
-def _torus_bound(k: np.ndarray, torus: tuple[int, int], stride: int) -> float:
+def _torus_bound(k: np.ndarray, torus: Sequence[int], stride: int) -> float:
     """Bound of the circular convolution on a torus, whose sizes the stride divides."""
     kh, kw, n_in, n_out = k.shape
     coarse = [n // stride for n in torus]

@@ -76,9 +76,10 @@ def integer(
     allowed = _interval("an integer", low, high, False, False, unit)
     if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
         raise TypeError(sentence(parameter, caller, allowed, value, remedy))
-    if value < low or value > high:
+    result = int(value)
+    if result < low or result > high:
         raise ValueError(sentence(parameter, caller, allowed, value, remedy))
-    return int(value)
+    return result
 
 
 def choice(value: Any, parameter: str, caller: str, allowed: Sequence[str]) -> str:

@@ -76,8 +76,11 @@ class Box:
         object.__setattr__(self, "high", high)
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Box)
-        return same and np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
+        return (
+            isinstance(other, Box)
+            and np.array_equal(self.low, other.low)
+            and np.array_equal(self.high, other.high)
+        )
 
     def __hash__(self) -> int:
         return hash((tuple(self.low.flat), tuple(self.high.flat)))
