@@ -6,8 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
+from ocsdf_bench.cli import app
 from ocsdf_bench.compare import compare, to_markdown
+from ocsdf_bench.suite import canonical
 
 SETS = ("breastw", "cardio", "glass", "http", "wine", "wbc", "pima", "musk")
 
@@ -151,3 +154,27 @@ def test_markdown_escapes_a_hostile_name(invented_runs):
 def test_a_negative_margin_is_refused(name):
     with pytest.raises(ValueError, match=f"`{name}` of compare must be >= 0 .* got -0.1"):
         compare([], [], **{name: -0.1})
+
+
+def _write(directory, runs):
+    directory.mkdir()
+    (directory / "runs.jsonl").write_text("".join(canonical(run.to_json()) + "\n" for run in runs))
+    return str(directory)
+
+
+@pytest.mark.parametrize(("shift", "code"), [(0.0, 0), (-0.1, 1)])
+def test_command_writes_both_summaries_and_exits_with_the_code(tmp_path, invented_run, shift, code):
+    base = _write(tmp_path / "base", _store(invented_run))
+    new = _write(tmp_path / "new", _store(invented_run, shift=shift))
+    files = [str(tmp_path / name) for name in ("found.json", "found.md")]
+    done = CliRunner().invoke(app, ["compare", base, new, "--json", files[0], "--markdown", files[1]])
+    assert done.exit_code == code, done.output
+    assert json.loads((tmp_path / "found.json").read_text())["exit_code"] == code
+    assert (tmp_path / "found.md").read_text().strip() in done.output
+
+
+def test_command_exits_with_two_for_other_data_and_for_no_store(tmp_path, invented_run):
+    base = _write(tmp_path / "base", _store(invented_run))
+    other = _write(tmp_path / "other", [replace(r, data_checksum="f" * 64) for r in _store(invented_run)])
+    assert CliRunner().invoke(app, ["compare", base, other]).exit_code == 2
+    assert CliRunner().invoke(app, ["compare", base, str(tmp_path / "absent")]).exit_code == 2

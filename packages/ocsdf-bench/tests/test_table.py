@@ -21,7 +21,6 @@ from ocsdf_bench import latex, markup
 from ocsdf_bench.leaderboard import build_leaderboard
 from ocsdf_bench.suite import canonical
 from ocsdf_bench.table import FORMATS, read_causes, write_report
-from ocsdf_bench.tables import html as html_format
 from ocsdf_bench.tables import markdown, runs_csv, tex
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "path", "use"}
@@ -333,4 +332,3 @@ def test_every_format_module_registers_itself():
     folder = Path(import_module("ocsdf_bench.tables").__file__).parent
     modules = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
     assert len(FORMATS.names()) >= len(modules)
-    assert html_format.render

@@ -163,6 +163,57 @@ def verify(directory: StorePath) -> None:
     )
 
 
+@app.command()
+def compare(
+    base: Annotated[Path, typer.Argument(help="Store to compare with.", metavar="BASE")],
+    new: Annotated[Path, typer.Argument(help="Store to judge.", metavar="NEW")],
+    margin: Annotated[
+        float, typer.Option(min=0, help="Loss of a detector's mean that is still equal; 0.01 is one point.")
+    ] = 0.01,
+    set_margin: Annotated[
+        float, typer.Option(min=0, help="Loss on one set that is a regression whatever the mean.")
+    ] = 0.05,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the comparison as JSON.")] = None,
+    markdown_file: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the summary, for a pull request.")
+    ] = None,
+) -> None:
+    """Judge a store against another: exit code 1 on a regression, 2 where they cannot be compared."""
+    import json
+
+    from ocsdf_bench.compare import compare as compare_stores
+    from ocsdf_bench.compare import to_markdown
+    from ocsdf_bench.store import StoreCorruptError, read_runs
+
+    _require_store(base)
+    _require_store(new)
+    try:
+        found = compare_stores(read_runs(base), read_runs(new), margin=margin, set_margin=set_margin)
+    except StoreCorruptError as error:
+        _fail(str(error))
+    summary = to_markdown(found)
+    typer.echo(summary)
+    if json_file is not None:
+        json_file.write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
+    if markdown_file is not None:
+        markdown_file.write_text(summary, encoding="utf-8")
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def site(
+    directories: Annotated[list[Path], typer.Argument(help="Stores to show.", metavar="DIR...")],
+    out: Annotated[Path, typer.Option("--out", help="Where the pages go.")] = Path("site"),
+) -> None:
+    """Build a static site of stores: sortable, self-contained, a page per data set and detector."""
+    from ocsdf_bench.site import build_site
+
+    for directory in directories:
+        _require_store(directory)
+    pages = build_site(directories, out)
+    typer.echo(f"{len(pages)} pages; start at {os.path.relpath(pages[0])}")
+
+
 def main() -> None:
     """Entry point of ``ocsdf-bench``."""
     app()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK = "#1b1f24"  # becomes the page's text colour where a figure is put into a page
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -35,7 +35,7 @@ def canvas(width: float, height: float) -> Iterator[tuple[Figure, Any]]:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.add_subplot()
 
@@ -50,7 +50,7 @@ def save_png(figure: Figure, path: Path) -> Path:
     """Write ``figure`` at 200 dots per inch; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure.savefig(path, dpi=200, metadata={"Software": None})
     return path
 
@@ -60,7 +60,7 @@ def to_svg(figure: Figure, name: str) -> str:
     from matplotlib import rc_context
 
     buffer = io.StringIO()
-    with rc_context({**_STYLE, "svg.hashsalt": name}):
+    with rc_context({**STYLE, "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :].replace(INK, "currentColor")

@@ -9,7 +9,7 @@ from ocsdf_bench.dataset import DATASETS
 from ocsdf_bench.detector import DETECTORS
 from ocsdf_bench.protocol import PROTOCOLS
 
-KINDS = ("detectors", "datasets", "attacks", "protocols")
+KINDS = ("detectors", "datasets", "attacks", "protocols", "tables")
 
 
 def listing(kind: str) -> Table:
@@ -19,6 +19,7 @@ def listing(kind: str) -> Table:
         "datasets": _datasets,
         "attacks": _attacks,
         "protocols": _protocols,
+        "tables": _tables,
     }[kind]()
     table = Table(*columns)
     for row in rows:
@@ -58,3 +59,9 @@ def _protocols() -> Rows:
         what = (card.rows.__doc__ or "").strip().splitlines()
         rows.append((card.name, card.scaling, "yes" if card.seeded else "no", what[0] if what else ""))
     return ("protocol", "scaling", "rows depend on the seed", "what"), rows
+
+
+def _tables() -> Rows:
+    from ocsdf_bench.table import FORMATS
+
+    return ("table",), [(form.name,) for form in FORMATS]

@@ -11,6 +11,7 @@ from ocsdf_bench.figure import to_svg
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from ocsdf_bench.leaderboard import Leaderboard
     from ocsdf_bench.plot import Picture
 
 
@@ -31,7 +32,16 @@ def _environment() -> Environment:
 
 def render_page(template: str, **values: Any) -> str:
     """A template of the package with ``values``; every value is escaped."""
-    return _environment().get_template(template).render(**values)
+    return _environment().get_template(template).render(**{"home": "", **values})
+
+
+def render_leaderboard(leaderboard: Leaderboard, *, home: str = "") -> str:
+    """The page of a whole leaderboard; ``home`` is the page it belongs to, if any."""
+    from ocsdf_bench.plot import pictures
+
+    drawn = [pictures(section.results) for section in leaderboard.sections]
+    sections = list(zip(leaderboard.sections, drawn, strict=True))
+    return render_page("leaderboard.html.j2", title=leaderboard.title, sections=sections, home=home)
 
 
 def _asset(name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ocsdf_bench.diagram import critical_difference_diagram
 from ocsdf_bench.figure import COLOURS, MARKERS, canvas, shorten
 from ocsdf_bench.grid import Block, Key, Method, Results
+from ocsdf_bench.histogram import draw_scores, score_panels
 from ocsdf_bench.leaderboard.quality import mean_over
 from ocsdf_bench.leaderboard.reading import THREATS, is_pixels, missing_cell, radius_text, radius_unit
 
@@ -73,24 +75,41 @@ def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
         yield Picture(f"attack-{attack}-{threat}", title, caption, draw)
 
 
-def draw_certified(results: Results, threat: str) -> Figure:
-    """Mean certified AUROC against the radius, a line per detector that has a proven constant."""
+def dataset_pictures(results: Results, dataset: str, directory: Path) -> tuple[Picture, ...]:
+    """Curves of one data set, and histograms of its scores where they are stored in ``directory``."""
+    found: list[Picture] = []
+    for key in results.keys("certified_auroc"):
+        name = f"certified-auroc-{key.threat}"
+        has = any(
+            results.values(key, b, m) for b in results.blocks if b.dataset == dataset for m in results.methods
+        )
+        if key.n_test is None and has and name not in {p.name for p in found}:
+            title = f"Certified AUROC against the radius, {THREATS[key.threat]}"
+            draw = partial(draw_certified, results, key.threat, dataset)
+            found.append(Picture(name, title, f"Radius: {radius_unit(results)}.", draw))
+    panels = score_panels(results, dataset, directory)
+    if panels:
+        caption = (
+            "Share of the normals and of the anomalies per bin of the anomaly score, first seed; scores "
+            "beyond the 0.5 and 99.5 % quantiles lie in the outermost bins."
+        )
+        found.append(Picture("scores", "Scores", caption, partial(draw_scores, panels)))
+    return tuple(found)
+
+
+def draw_certified(results: Results, threat: str, dataset: str = "") -> Figure:
+    """Certified AUROC against the radius, a line per detector with a proven constant: mean over the blocks of
+    ``dataset``, or over all."""
     keys = [k for k in results.keys("certified_auroc") if k.n_test is None and k.threat == threat]
     first = results.grid(keys[0]).filled()
-    lines = []
-    for method in first.methods:
-        points = [(0.0, mean_over(results, Key("auroc"), first.blocks, method)[0])]
-        points += [(k.radius or 0.0, mean_over(results, k, first.blocks, method)[0]) for k in keys]
-        lines.append((shorten(method.label), points))
+    blocks = tuple(b for b in first.blocks if dataset in ("", b.dataset))
     with canvas(6.5, 3.4) as (figure, axes):
-        for i, (label, points) in enumerate(lines):
-            _line(axes, i, points, label)
-        _finish_curves(
-            axes,
-            results,
-            [k.radius or 0.0 for k in keys],
-            f"certified AUROC, percent (mean of {len(first.blocks)})",
-        )
+        for i, method in enumerate(first.methods):
+            points = [(0.0, mean_over(results, Key("auroc"), blocks, method)[0])]
+            points += [(k.radius or 0.0, mean_over(results, k, blocks, method)[0]) for k in keys]
+            _line(axes, i, points, shorten(method.label))
+        label = "certified AUROC, percent" + (f" (mean of {len(blocks)})" if len(blocks) > 1 else "")
+        _finish_curves(axes, results, [k.radius or 0.0 for k in keys], label)
     return figure
 
 

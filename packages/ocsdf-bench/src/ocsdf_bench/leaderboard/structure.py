@@ -10,11 +10,13 @@ from ocsdf_bench.grid import Results
 @dataclass(frozen=True)
 class Cell:
     """``value`` is what the cell sorts by, None where it has no number. mark : "" | "best" | "second" |
-    "missing" (no result) | "warn" (outside what it is compared with, or a red flag)."""
+    "missing" (no result) | "warn" (outside what it is compared with, or a red flag). ``href`` : page of the
+    same site, for formats that have links."""
 
     text: str
     value: float | None = None
     mark: str = ""
+    href: str = ""
 
 
 @dataclass(frozen=True)

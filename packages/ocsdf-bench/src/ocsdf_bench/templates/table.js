@@ -41,7 +41,8 @@ if (form) {
         if (control.name === "text") {
           return row.textContent.toLowerCase().includes(control.value.toLowerCase());
         }
-        return row.dataset[control.name] === control.value;
+        // A clean result holds under every threat.
+        return [control.value, "any"].includes(row.dataset[control.name]);
       });
       row.hidden = !admitted;
       shown += admitted;

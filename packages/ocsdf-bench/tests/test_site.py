@@ -1,0 +1,184 @@
+"""The site: whole, escaped, self-contained, every link resolves; sorted and filtered in a real browser."""
+
+from __future__ import annotations
+
+import doctest
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ocsdf_bench import detail
+from ocsdf_bench.cli import app
+from ocsdf_bench.detail import slug
+from ocsdf_bench.site import build_site
+from ocsdf_bench.store import Store
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, invented_runs):
+    directory = tmp_path_factory.mktemp("stores") / "invented"
+    rng = np.random.default_rng(0)
+    with Store(directory) as opened:
+        for run in invented_runs:
+            scored = run.status == "ok" and run.spec.dataset == "wine" and run.spec.detector == "KNN"
+            y = (np.arange(50) < 5).astype(int)
+            opened.append(run, {"score": rng.normal(size=50) + y, "y": y} if scored else None)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, store):
+    paths = build_site([store], tmp_path_factory.mktemp("site"))
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_doctests_of_the_module_hold():
+    assert doctest.testmod(detail).failed == 0
+
+
+def test_there_is_a_page_for_each_data_set_and_each_detector(pages, invented_runs):
+    assert next(iter(pages)) == "index.html"
+    assert "leaderboard-invented.html" in pages
+    for run in invented_runs:
+        assert f"dataset-{slug(run.spec.dataset)}.html" in pages
+        assert f"detector-{slug(run.spec.detector)}.html" in pages
+
+
+def test_every_link_resolves(pages):
+    for name, text in pages.items():
+        for link in re.findall(r'<a href="([^"]*)"', text):
+            page, _, anchor = html.unescape(link).partition("#")
+            assert (page or name) in pages, (name, link)
+            assert not anchor or f'id="{anchor}"' in pages[page or name], (name, link)
+
+
+def test_no_page_asks_for_anything(pages):
+    for name, text in pages.items():
+        assert not re.search(r'(src|href|action)="(https?:)?//', text), name
+        assert not re.search(
+            r"url\(|@import|fetch\(|XMLHttpRequest|<iframe|<link", text.replace("url(#", "")
+        ), name
+        assert text.count("<script>") == 1, name
+
+
+def test_a_hostile_name_is_text_everywhere_and_no_path(pages, hostile_name):
+    assert html.escape(hostile_name).replace("&#x27;", "&#39;").split("\n")[0] in pages["index.html"]
+    for name, text in pages.items():
+        assert "<script>alert" not in text, name
+        assert re.fullmatch(r"[A-Za-z0-9.-]+", name)
+
+
+def test_slugs_of_different_names_differ_and_are_safe():
+    names = ["KNN", "K N N", "K-N-N", "k/n/n", "../KNN", "", "ä", "a" * 80, "a" * 81]
+    slugs = [slug(name) for name in names]
+    assert len(set(slugs)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9-]*", text) and len(text) <= 50 for text in slugs)
+
+
+def test_index_filters_by_suite_protocol_threat_and_radius(pages):
+    index = pages["index.html"]
+    for name in ("suite", "protocol", "threat", "radius"):
+        assert f'<select name="{name}">' in index
+        assert f"data-{name}=" in index
+    assert '<option value="0.25">' in index
+
+
+def test_data_set_page_has_its_card_results_and_histogram(pages):
+    page = pages["dataset-wine.html"]
+    assert "<dt>source</dt>" in page
+    assert 'href="detector-KNN.html"' in page
+    assert ">Scores</h3>" in page
+    assert ">Scores</h3>" not in pages["dataset-glass.html"]
+
+
+def test_detector_page_has_parameters_reasons_and_flags(pages):
+    assert "MemoryError: no room" in pages["detector-COF.html"]
+    assert "AUROC under 0.5" in pages["detector-ECOD.html"]
+    assert "{&#34;margin&#34;:0.05,&#34;recipe&#34;:&#34;paper&#34;}" in pages["detector-OCSDF.html"]
+
+
+@pytest.fixture(scope="module")
+def small_store(tmp_path_factory, invented_runs):
+    directory = tmp_path_factory.mktemp("small") / "invented"
+    with Store(directory) as opened:
+        for run in invented_runs:
+            if run.spec.dataset == "wine" and run.spec.seed == 0:
+                opened.append(run)
+    return directory
+
+
+def test_pages_are_the_same_bytes_each_time(tmp_path, small_store):
+    one, two = (build_site([small_store], tmp_path / name) for name in ("one", "two"))
+    for first, second in zip(one, two, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+def test_no_store_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="`directories` of build_site must name at least one store"):
+        build_site([], tmp_path)
+
+
+def test_command_builds_the_site_and_refuses_a_folder_without_a_store(tmp_path, small_store):
+    done = CliRunner().invoke(app, ["site", str(small_store), "--out", str(tmp_path / "site")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "site" / "index.html").exists()
+    assert CliRunner().invoke(app, ["site", str(tmp_path)]).exit_code == 2
+
+
+PROBE = """
+<pre id="probe"></pre><script>
+const errors = []; addEventListener("error", (e) => errors.push(e.message));
+const rows = () => [...document.querySelectorAll("table.filtered tbody tr")].filter((r) => !r.hidden);
+const column = (i) => rows().map((r) => r.cells[i].dataset.value ?? r.cells[i].textContent.trim());
+const click = (i) => document.querySelectorAll("table.filtered thead button")[i].click();
+const set = (name, value) => { const control = document.querySelector(`[name=${name}]`);
+  control.value = value; control.dispatchEvent(new Event("input", { bubbles: true })); };
+set("radius", ""); const found = { all: rows().length };
+set("radius", "clean"); found.clean = rows().length;
+click(1); found.down = column(1).map(Number);
+click(1); found.up = column(1).map(Number);
+click(0); found.names = column(0);
+found.sort = document.querySelector("table.filtered th").getAttribute("aria-sort");
+set("radius", "0.25"); found.radius = rows().length;
+set("threat", "anomalies and normals move"); found.threat = rows().length;
+set("text", "knn"); found.text = column(0);
+found.width = document.documentElement.scrollWidth - innerWidth;
+found.errors = errors;
+document.getElementById("probe").textContent = JSON.stringify(found);
+</script>
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_sorting_and_filtering_work_in_a_browser(tmp_path, pages):
+    page = tmp_path / "index.html"
+    page.write_text(pages["index.html"].replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    dom = _dump(page, tmp_path)
+    found = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', dom, re.DOTALL)[1]))
+    assert found["errors"] == []
+    assert (found["all"], found["clean"]) == (20, 8)
+    assert found["down"] == sorted(found["down"], reverse=True)
+    assert found["up"] == sorted(found["up"])
+    assert found["names"][-1] == "OCSDF-best-margin"
+    assert found["sort"] == "ascending"
+    assert found["radius"] == found["threat"] == 4
+    assert found["text"] == ["KNN"]
+    assert found["width"] <= 0, "the page itself must not scroll sideways"
+
+
+def _dump(page: Path, folder: Path) -> str:
+    command = [
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--window-size=500,900", f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
