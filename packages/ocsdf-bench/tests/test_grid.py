@@ -107,6 +107,7 @@ def test_classes_are_in_their_natural_order(invented_run):
     results = _results([invented_run(normal_class=str(c)) for c in (10, 2, 1)])
     assert [b.label for b in results.blocks] == ["wine / 1", "wine / 2", "wine / 10"]
     assert sorted(["b10", "B2", "a"], key=natural) == ["a", "B2", "b10"]
+    assert sorted(["m=1.0", "m=0.2", "m=0.05"], key=natural) == ["m=0.05", "m=0.2", "m=1.0"]
 
 
 def test_filled_drops_what_has_no_value(invented_runs):

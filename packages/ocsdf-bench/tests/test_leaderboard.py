@@ -142,7 +142,7 @@ def test_no_failures_table_without_a_failure(invented_run):
 
 
 def test_certified_tables_hold_every_detector_with_a_proven_constant_and_no_other(invented_runs):
-    table = _table(invented_runs, "certified-auroc-both")
+    table = _table(invented_runs, "certified-auroc-summary-both")
     assert {row.cells[0].text for row in table.rows} == {
         "OCSDF",
         "KNN",
@@ -175,7 +175,7 @@ def test_image_radii_are_printed_as_they_were_meant(invented_run):
     )
     table = _table(
         [run, invented_run("KNN", "mnist", normal_class="3", protocol="one-versus-rest")],
-        "certified-auroc-both",
+        "certified-auroc-summary-both",
     )
     assert table.columns[-1].title == "radius 36/255"
     assert "pixel" in table.caption

@@ -139,10 +139,10 @@ def _nanmean(values: np.ndarray) -> np.ndarray:
     return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
 
 
-def natural(text: str) -> list[tuple[int, int, str]]:
-    """Sort key that puts "class 2" before "class 10" and ignores case."""
-    parts = re.split(r"(\d+)", text.lower())
-    return [(1, int(p), "") if p.isdigit() else (0, 0, p) for p in parts]
+def natural(text: str) -> list[tuple[int, float, str]]:
+    """Sort key that puts "class 2" before "class 10", "margin=0.05" before "margin=0.2", and ignores case."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text.lower())  # a number at every odd place
+    return [(1, float(part), "") if i % 2 else (0, 0.0, part) for i, part in enumerate(parts)]
 
 
 @dataclass(frozen=True)

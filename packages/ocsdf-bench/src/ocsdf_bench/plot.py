@@ -152,11 +152,16 @@ def _line(
 def _finish_curves(axes: Axes, results: Results, radii: list[float], label: str) -> None:
     pixels = is_pixels(results)
     ticks = sorted({0.0, *radii})
-    axes.set_xticks(ticks, ["0", *(radius_text(r, pixels) for r in ticks[1:])])
-    axes.tick_params(axis="x", rotation=45 if len(ticks) > 7 else 0)
+    room, free = 0.08 * ticks[-1], 0.0
+    labels = []
+    for tick in ticks:  # small radii lie close together: a label only where there is room for it
+        shown = tick >= free or tick == ticks[-1]
+        labels.append(radius_text(tick, pixels).removesuffix("/255") if shown else "")
+        free = tick + room if shown else free
+    axes.set_xticks(ticks, labels)
     axes.set_ylim(0, 100)
     axes.axhline(50, color="#808080", linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xlabel(f"radius ({'pixels, l2' if pixels else 'l2'})")
+    axes.set_xlabel("radius / 255 (l2)" if pixels else "radius (l2)")
     axes.set_ylabel(label)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocsdf_bench.leaderboard import Leaderboard, build_leaderboard
-from ocsdf_bench.leaderboard.structure import Section
+from ocsdf_bench.leaderboard import Leaderboard, Table, build_leaderboard
 from ocsdf_bench.registry import Registry
 from ocsdf_bench.store import read_runs
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table as RichTable
+
+
+_SHOWN_WHERE_SMALL = ("certified-auroc-summary", "attack-")
+_NOT_IN_THE_TERMINAL = ("best on", "p against the first", "average rank, families merged")
 
 
 @dataclass(frozen=True)
@@ -72,34 +75,43 @@ def read_causes(path: Path) -> dict[str, str]:
 
 
 def ranking_text(leaderboard: Leaderboard) -> str:
-    """The ranking of each section for a terminal, 100 columns wide, without colour codes."""
+    """Ranking of each section, and its certified and attacked AUROC where they fit, for a terminal of 110
+    columns; no colour codes."""
     import io
 
     from rich.console import Console
 
     stream = io.StringIO()
-    console = Console(file=stream, width=100, no_color=True, highlight=False, emoji=False, markup=False)
+    console = Console(file=stream, width=110, no_color=True, highlight=False, emoji=False, markup=False)
     for section in leaderboard.sections:
-        _print_ranking(console, section)
+        for table in section.tables:
+            if table.name == "ranking" or (table.name.startswith(_SHOWN_WHERE_SMALL) and _is_small(table)):
+                console.print(_rich_table(table, f"{section.results.suite}: {table.title}"))
+            elif table.name == "failures":
+                console.print(table.caption)
     return stream.getvalue().rstrip()
 
 
-def _print_ranking(console: Console, section: Section) -> None:
+def _is_small(table: Table) -> bool:
+    return len(table.columns) <= 8 and len(table.rows) <= 24
+
+
+def _rich_table(table: Table, title: str) -> RichTable:
     from rich import box
-    from rich.table import Table
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    ranking = next(table for table in section.tables if table.name == "ranking")
-    shown = [i for i, c in enumerate(ranking.columns) if c.title not in ("best on", "p against the first")]
-    table = Table(
-        title=Text(f"{section.results.suite}: {section.title}"), box=box.SIMPLE, title_justify="left"
-    )
+    shown = [i for i, column in enumerate(table.columns) if column.title not in _NOT_IN_THE_TERMINAL]
+    found = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
     for i in shown:
-        column = ranking.columns[i]
-        table.add_column(Text(column.title), justify="right" if column.numeric else "left")
-    for row in ranking.rows:
-        table.add_row(*(Text(" ".join(row.cells[i].text.split())) for i in shown))
-    console.print(table)
-    failures = next((table for table in section.tables if table.name == "failures"), None)
-    if failures is not None:
-        console.print(failures.caption)
+        column = table.columns[i]
+        longest = max((len(row.cells[i].text) for row in table.rows), default=0)
+        found.add_column(
+            Text(f"{column.title} {column.note}".strip()),
+            justify="right" if column.numeric else "left",
+            overflow="fold",
+            min_width=min(longest, 11 if column.numeric else 18 if i == 0 else 8),
+        )
+    for row in table.rows:
+        found.add_row(*(Text(" ".join(row.cells[i].text.split())) for i in shown))
+    return found

@@ -149,7 +149,7 @@ def ranking_table(results: Results) -> Table:
         "average rank",
         "mean AUROC, percent",
         "95 % interval",
-        "sets",
+        "rows",
         "best on",
         "p against the first",
     ]
@@ -171,7 +171,7 @@ def ranking_table(results: Results) -> Table:
             ),
             _number(float((~np.isnan(grid.mean[:, j])).sum()), "{:.0f}"),
             _number(float(best_on[j]), "{:.0f}") if j in grid.ranked else text_cell("–"),
-            _number(p_values.get(j, float("nan")), "{:.3f}"),
+            _p_value(p_values.get(j, float("nan"))),
         ]
         rows.append(Row((*cells, *([_number(merged_ranks[j], "{:.2f}")] if families else []))))
     columns = [Column("detector", numeric=False), Column("note", numeric=False), *map(Column, titles)]
@@ -183,6 +183,10 @@ def _number(value: float, form: str) -> Cell:
     if value != value:
         return text_cell("–")
     return Cell(form.format(value).replace("%", ""), float(value))
+
+
+def _p_value(value: float) -> Cell:
+    return Cell("< 0.001", value) if value < 0.001 else _number(value, "{:.3f}")
 
 
 def _best_counts(grid: Grid) -> np.ndarray:

@@ -53,7 +53,7 @@ def _summary(results: Results, metric: str, threat: str) -> Table:
     )
     titles = ["clean", *(f"radius {radius_text(key.radius or 0.0, pixels)}" for key in keys)]
     columns = (Column("detector", numeric=False), Column("note", numeric=False), *map(Column, titles))
-    name = f"{metric.replace('_', '-')}-{threat}"
+    name = f"{metric.replace('_', '-')}-summary-{threat}"
     return Table(name, f"{title}, {THREATS[threat]}", caption, columns, tuple(rows))
 
 
