@@ -101,7 +101,8 @@ def _rich_table(table: Table, title: str) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = [i for i, column in enumerate(table.columns) if column.title not in _NOT_IN_THE_TERMINAL]
+    hidden = _NOT_IN_THE_TERMINAL if table.name == "ranking" else ("note",)
+    shown = [i for i, column in enumerate(table.columns) if column.title not in hidden]
     found = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
     for i in shown:
         column = table.columns[i]
