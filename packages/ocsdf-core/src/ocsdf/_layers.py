@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ocsdf._bound import dense_norm_bound
-from ocsdf._stiefel import orthonormal, polar, retract
+from ocsdf._stiefel import orthonormal, polar, retract, tangent
 
 Params = dict[str, np.ndarray]
 
@@ -41,6 +41,10 @@ class Layer(Protocol):
         """``forward`` in TensorFlow, differentiable."""
         ...
 
+    def along(self, params: Params, gradient: Params) -> Params:
+        """The part of a weight gradient along the constraint."""
+        ...
+
     def constrain(self, params: Params) -> Params:
         """Weights pulled back to the constraint after an update."""
         ...
@@ -64,6 +68,10 @@ class Fixed:
     def gradient(self, params: Params, saved: Any, slope: np.ndarray) -> Params:
         """No weights."""
         return {}
+
+    def along(self, params: Params, gradient: Params) -> Params:
+        """No constraint."""
+        return gradient
 
     def constrain(self, params: Params) -> Params:
         """No constraint."""
@@ -114,6 +122,10 @@ class Dense:
         import tensorflow as tf
 
         return tf.matmul(x, params["kernel"]) + params["bias"]
+
+    def along(self, params: Params, gradient: Params) -> Params:
+        """Tangent to the manifold of orthonormal kernels."""
+        return {**gradient, "kernel": tangent(params["kernel"], gradient["kernel"])}
 
     def constrain(self, params: Params) -> Params:
         """One Newton-Schulz step."""

@@ -21,10 +21,24 @@ def orthonormal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return q if shape[-2] >= shape[-1] else q.swapaxes(-1, -2)
 
 
+def tangent(w: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Part of ``gradient`` along the manifold: ``G - W sym(W' G)``.
+
+    Without it the elementwise scaling of RMSprop is set by the part across the manifold, which the retraction
+    undoes: what is left of the step is short and distorted.
+    """
+    transposed = w.swapaxes(-1, -2)
+    tall = w.shape[-2] >= w.shape[-1]
+    product = transposed @ gradient if tall else gradient @ transposed
+    product += product.swapaxes(-1, -2).copy()
+    product *= 0.5
+    return gradient - (w @ product if tall else product @ w)
+
+
 def retract(w: np.ndarray) -> np.ndarray:
     """One Newton-Schulz step ``1.5 W - 0.5 W W' W``: a singular value 1 + e becomes 1 - 1.5 e^2 + O(e^3).
 
-    It costs two products (one of them symmetric) and is all that an update of spectral norm 0.02 needs.
+    It costs two products (one of them symmetric) and is all that a tangent step of spectral norm 0.03 needs.
     """
     transposed = w.swapaxes(-1, -2)
     tall = w.shape[-2] >= w.shape[-1]  # the smaller Gram matrix

@@ -192,12 +192,15 @@ class _Loop:
 
 
 class RMSprop:
-    """Gradients over their running root mean square, then the cap and the constraint of each layer.
+    """Gradients along the constraint over their running root mean square, then a cap and the constraint.
+
+    Biases move ten times as fast: an entry of an orthonormal kernel is of the order of the inverse square root of
+    the width, a bias of the order of the data.
 
     Source: Tieleman and Hinton, lecture 6.5, 2012, with Keras's constants.
     """
 
-    DECAY, EPSILON, CAP = 0.9, 1e-7, 0.01
+    DECAY, EPSILON, CAP, BIAS = 0.9, 1e-7, 0.03, 10.0
 
     def __init__(self) -> None:
         self._squares: dict[tuple[int, str], np.ndarray] = {}
@@ -208,7 +211,8 @@ class RMSprop:
         moved = []
         net = engine.net
         for i, (layer, params, slopes) in enumerate(zip(net.layers, net.params, gradients, strict=True)):
-            steps = {name: self._step((i, name), slope, rate) for name, slope in slopes.items()}
+            along = layer.along(params, slopes)
+            steps = {name: self._step((i, name), slope, rate) for name, slope in along.items()}
             moved.append(layer.constrain({name: params[name] - steps[name] for name in params}))
         engine.set_params(tuple(moved))
 
@@ -219,7 +223,7 @@ class RMSprop:
         step = np.sqrt(squares)
         step += self.EPSILON
         np.divide(slope, step, out=step)
-        step *= rate
+        step *= rate if key[1] == "kernel" else rate * self.BIAS
         if key[1] == "kernel":
             cap = self._caps.setdefault(key, SpectralCap(self.CAP))
             cap(step.reshape(len(step), -1, step.shape[-1]))
