@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver
 from pathlib import Path
@@ -71,7 +71,8 @@ def isolate(
     pending, active = deque(jobs), list[_Process]()
     if not pending:
         return
-    with _fork_server(preload, threads), tempfile.TemporaryDirectory() as logs:
+    with tempfile.TemporaryDirectory() as logs:
+        _start_fork_server(preload, threads, Path(logs))
         try:
             while pending or active:
                 while pending and len(active) < workers:
@@ -87,23 +88,28 @@ def isolate(
                 process.end()
 
 
-@contextlib.contextmanager
-def _fork_server(preload: Iterable[str], threads: int) -> Iterator[None]:
-    """Start the server with one thread setting for all numerical libraries it imports."""
+def _start_fork_server(preload: Iterable[str], threads: int, logs: Path) -> None:
+    """Start the server, with one thread setting for all numerical libraries it imports.
+
+    What those print while they are imported (TensorFlow is loud) goes to a file: it is no news.
+    """
     names = [name for name in dict.fromkeys(preload) if _installed(name)]
     settings = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    before = dict(os.environ)
+    saved = os.dup(2)
     try:
+        os.environ.update(settings)
+        with (logs / "server").open("wb") as log:
+            os.dup2(log.fileno(), 2)
         multiprocessing.get_context("forkserver").set_forkserver_preload(names)
         forkserver.ensure_running()
-        yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.dup2(saved, 2)
+        os.close(saved)
+        for name in settings:
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
 
 
 def _installed(name: str) -> bool:

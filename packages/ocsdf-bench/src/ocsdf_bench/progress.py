@@ -58,7 +58,9 @@ class SuiteProgress:
         name = escape(f"{where} · {spec.detector} · seed {spec.seed}")
         if run.status != "ok":
             style = STYLES[run.status]
-            self._bar.console.print(f"[{style}]{run.status}[/] {name}: {escape(run.reason)}", highlight=False)
+            self._bar.console.print(
+                f"[{style}]{run.status}[/] {name}: {escape(run.reason)}", highlight=False, soft_wrap=True
+            )
         elif not self.console.is_terminal:
             auroc = next(m.value for m in run.metrics if m.metric == "auroc")
             self.console.print(

@@ -224,7 +224,7 @@ def _near(word: str, known: Any) -> str:
 
 def _line(text: str, section: str, index: int, token: str) -> int:
     """Line of ``token`` in the ``index``-th table of ``section`` (1 where it can not be told)."""
-    lines = text.splitlines()
+    lines = [line.partition("#")[0] for line in text.splitlines()]
     heads = [i for i, line in enumerate(lines) if re.match(r"\s*\[", line)]
     own = [i for i in heads if section and re.match(rf"\s*\[+\s*{re.escape(section)}\s*\]", lines[i])]
     if own:
