@@ -224,7 +224,7 @@ def test_certificate_holds_at_the_corners(corner, columns):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(80, 4))
     if columns == "constant":
-        X[:, 1] = 7.0
+        X[:, 1] = 7.0 if corner == "no scaling" else 1e30
     elif columns == "duplicated":
         X[:, 1] = X[:, 0]
     elif columns in ("huge", "tiny") and corner != "no scaling":
@@ -260,3 +260,19 @@ def test_certificate_holds_where_the_radius_is_under_the_rounding_of_the_score(o
         change = np.abs(score - certified.distance) - detector.lipschitz_ * np.linalg.norm(moved - X, axis=1)
         beaten_without += np.sum(change > 0)
     assert beaten_without > 0
+
+
+def test_a_huge_constant_column_costs_the_other_columns_nothing():
+    """The mean of 1e30 is off by 1e14 in float64, which must not become the scale of the scores."""
+    X = np.random.default_rng(7).normal(size=(60, 3))
+    X[:, 1] = 1e30
+    radius = OCSDF(max_steps=40, hidden=(16, 16), random_state=0).fit(X).certified_radius(X)
+    assert np.median(radius) > 0.01
+
+
+def test_certificate_of_a_row_whose_square_overflows_is_finite():
+    X = np.random.default_rng(8).normal(size=(60, 3))
+    detector = OCSDF(max_steps=40, hidden=(16, 16), random_state=0).fit(X)
+    certified = detector.certify(1e200 * X[:3])
+    assert np.isfinite(certified.distance).all()
+    assert np.isfinite(certified.radius).all()

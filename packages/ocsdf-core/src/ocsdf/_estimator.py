@@ -252,7 +252,8 @@ class OCSDF(OutlierMixin, BaseEstimator):
         if self.outside == "anomalous":
             wall_slope, wall_offset = self.domain_.rounding(scaled[0].size)
             slope, offset = max(slope, wall_slope), max(offset, wall_offset)
-        size = np.linalg.norm(scaled.reshape(len(scaled), -1), axis=1)
+        flat = np.abs(scaled).reshape(len(scaled), -1)
+        size = flat.max(axis=1) * np.sqrt(flat.shape[1])  # at least the l2 norm, and no square overflows
         rounding = 2 * (slope * size + offset)
         return Certificate(self._score(scaled), self.lipschitz_ + slope, self.offset_, rounding)
 
@@ -284,8 +285,9 @@ class OCSDF(OutlierMixin, BaseEstimator):
         if self.scale == "standard":
             with np.errstate(over="ignore", invalid="ignore"):
                 center, scale = rows.mean(axis=0), rows.std(axis=0)
-            # A column that varies by its rounding only is constant.
-            scale = np.where(scale > 16 * np.finfo(float).eps * np.abs(center), scale, 1.0)
+            # A column that varies by its rounding only is constant; the mean of 1e30 is itself off by 1e14.
+            constant = scale <= 16 * np.finfo(float).eps * np.abs(center)
+            center, scale = np.where(constant, rows[0], center), np.where(constant, 1.0, scale)
         largest = np.abs(rows).max() if self.scale == "none" else 0.0
         if not (np.isfinite(center).all() and np.isfinite(scale).all() and largest <= LARGEST):
             limit = (
