@@ -194,13 +194,10 @@ class _Loop:
 class RMSprop:
     """Gradients along the constraint over their running root mean square, then a cap and the constraint.
 
-    Biases move ten times as fast: an entry of an orthonormal kernel is of the order of the inverse square root of
-    the width, a bias of the order of the data.
-
     Source: Tieleman and Hinton, lecture 6.5, 2012, with Keras's constants.
     """
 
-    DECAY, EPSILON, CAP, BIAS = 0.9, 1e-7, 0.03, 10.0
+    DECAY, EPSILON, CAP = 0.9, 1e-7, 0.03
 
     def __init__(self) -> None:
         self._squares: dict[tuple[int, str], np.ndarray] = {}
@@ -223,7 +220,7 @@ class RMSprop:
         step = np.sqrt(squares)
         step += self.EPSILON
         np.divide(slope, step, out=step)
-        step *= rate if key[1] == "kernel" else rate * self.BIAS
+        step *= rate
         if key[1] == "kernel":
             cap = self._caps.setdefault(key, SpectralCap(self.CAP))
             cap(step.reshape(len(step), -1, step.shape[-1]))
