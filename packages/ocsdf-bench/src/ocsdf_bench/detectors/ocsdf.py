@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _FEW_ROWS = 2_000  # up to here the paper's 40 epochs are run in full
-_MANY_ROWS: dict[str, Any] = {"hidden": (256,) * 4, "max_steps": 2_000}  # above: a reduced budget
+_MANY_ROWS: dict[str, Any] = {"hidden": (256,) * 4, "max_steps": 1_000}  # above: a reduced budget
 
 
 class OCSDFDetector:
     """``ocsdf.OCSDF`` on rows that the protocol has scaled already (``scale="none"``).
 
-    The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows, and 2,000 updates at width 256
+    The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows, and 1,000 updates at width 256
     above, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this.
     Images reach a dense network flattened; their domain is the box of the values seen in training, unless
     ``params`` has one.
@@ -53,7 +53,7 @@ class OCSDFDetector:
             "epochs": round(steps * self._model.batch_size / len(X), 2),
             "networks": self._model.n_networks,
             "hidden": list(self._model.hidden) if self._flat else self._params["network"],
-            "margin": self._model.margin_,
+            "margin": float(self._model.margin_),
         }
 
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
