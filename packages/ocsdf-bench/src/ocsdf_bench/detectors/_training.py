@@ -55,7 +55,7 @@ def minimise(
     """
     import tensorflow as tf
 
-    optimizer = tf.keras.optimizers.Adam(schedule.learning_rate, global_clipnorm=clip_norm)
+    optimizer = tf.keras.optimizers.Adam(float(schedule.learning_rate), global_clipnorm=clip_norm)
     optimizer.build(variables)
     rows = tf.constant(X, tf.float32)
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _FEW_ROWS = 2_000  # up to here the paper's 40 epochs are run in full
-_MANY_ROWS: dict[str, Any] = {"hidden": (256,) * 4, "max_steps": 1_000}  # above: a reduced budget
+_MANY_ROWS_HIDDEN = (256, 256, 256, 256)  # above: a reduced budget
+_MANY_ROWS_STEPS = 1_000
 
 
 class OCSDFDetector:
@@ -73,12 +74,14 @@ class OCSDFDetector:
         return X.reshape(len(X), -1) if self._flat else X
 
     def _length(self, n_rows: int) -> dict[str, Any]:
-        """The reduced budget of the paper's recipe on many rows, where ``params`` does not set its own."""
-        chosen = {"epochs", "max_steps", "hidden"} & set(self._params)
-        if self._recipe != "paper" or n_rows <= _FEW_ROWS or chosen:
+        """The reduced budget of the paper's recipe on many rows; ``params`` has the last word on each."""
+        if self._recipe != "paper" or n_rows <= _FEW_ROWS:
             return {}
+        width = {"hidden": _MANY_ROWS_HIDDEN}
+        if {"epochs", "max_steps"} & set(self._params):
+            return width
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
-        return {**_MANY_ROWS, "epochs": max(40, -(-_MANY_ROWS["max_steps"] // per_epoch))}
+        return {**width, "epochs": max(40, -(-_MANY_ROWS_STEPS // per_epoch)), "max_steps": _MANY_ROWS_STEPS}
 
     def _domain(self, X: np.ndarray) -> dict[str, Any]:
         from ocsdf import Box

@@ -1,0 +1,71 @@
+"""The adapter of OCSDF: signs, recipes, budgets."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ocsdf import OCSDF
+from ocsdf_bench.detector import DETECTORS
+
+SMALL = {"max_steps": 10, "hidden": (16, 16)}
+
+
+def rows(n: int = 100) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, 3))
+
+
+def fitted(X: np.ndarray, **params: Any) -> Any:
+    detector = DETECTORS["OCSDF"].build(seed=0, **params)
+    detector.fit(X)
+    return detector
+
+
+def test_build_has_every_parameter_of_the_estimator_that_the_benchmark_does_not_set() -> None:
+    ours = set(inspect.signature(DETECTORS["OCSDF"].build).parameters)
+    theirs = set(inspect.signature(OCSDF).parameters)
+    assert ours - {"seed", "recipe"} == theirs - {"scale", "random_state", "verbose", "contamination"}
+
+
+def test_the_score_is_minus_f_with_its_constant() -> None:
+    model = OCSDF(**SMALL, scale="none", random_state=0).fit(rows())
+    detector = fitted(rows(), **SMALL)
+    np.testing.assert_array_equal(detector.anomaly_score(rows()), -model.score_samples(rows()))
+    assert detector.lipschitz == model.lipschitz_
+
+
+@pytest.mark.parametrize(
+    ("n", "params", "steps"),
+    [
+        (300, {}, 120),  # 40 epochs of 3 batches
+        (2_001, {}, 1_000),  # 40 epochs of 16 batches are 640
+        (10_000, {}, 1_000),
+        (2_001, {"max_steps": 30}, 30),
+    ],
+)
+def test_budget_of_the_papers_recipe(n: int, params: dict[str, Any], steps: int) -> None:
+    detector = fitted(rows(n), recipe="paper", hidden=(4,), steps=1, **params)
+    assert detector.budget["steps"] == steps
+    assert detector.budget["epochs"] == round(steps * 128 / n, 2)
+
+
+def test_width_and_margin_of_the_papers_recipe_are_recorded() -> None:
+    few = fitted(rows(), recipe="paper", margin=0.2, max_steps=1)
+    many = fitted(rows(2_001), recipe="paper", margin=0.2, max_steps=1)
+    assert (few.budget["hidden"], many.budget["hidden"]) == ([512] * 4, [256] * 4)
+    assert few.budget["margin"] == 0.2
+
+
+def test_the_domain_may_be_given_and_is_that_of_the_pixels_for_images() -> None:
+    images = np.random.default_rng(0).uniform(-1, 1, size=(40, 3, 3))
+    images[0, 0, 0], images[0, 0, 1] = -1, 1
+    given = fitted(rows(), domain=[-3.0, 3.0], negatives="newton", **SMALL)
+    inferred = fitted(images, negatives="newton", **SMALL)
+    assert (float(np.min(given._model.domain_.low)), float(np.max(given._model.domain_.high))) == (-3, 3)
+    assert (float(np.min(inferred._model.domain_.low)), float(np.max(inferred._model.domain_.high))) == (
+        -1,
+        1,
+    )
