@@ -100,7 +100,7 @@ def test_values_of_a_sample_are_kept_apart_from_those_of_all_rows(invented_run):
 
 def test_protocols_of_one_suite_are_apart(invented_run):
     found = split_results([invented_run(), invented_run(protocol="adbench")])
-    assert [r.protocol for r in found] == ["adbench", "unsupervised"]
+    assert [r.protocol for r in found] == ["unsupervised", "adbench"]
 
 
 def test_classes_are_in_their_natural_order(invented_run):

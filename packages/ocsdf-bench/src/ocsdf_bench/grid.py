@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ocsdf_bench.protocol import PROTOCOLS
 from ocsdf_bench.ranking import average_ranks
 from ocsdf_bench.store import Run
 from ocsdf_bench.suite import canonical
@@ -250,9 +251,13 @@ def is_chosen(run: Run) -> bool:
 
 
 def split_results(runs: Iterable[Run]) -> tuple[Results, ...]:
-    """Runs by suite and protocol; of two runs of one key the later one counts."""
+    """Runs by suite and protocol, protocols in their usual order; of two runs of one key the later counts."""
     latest = {run.spec.key: run for run in runs}
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for key in sorted(latest, key=lambda k: [natural(str(part)) for part in k]):
         groups[latest[key].spec.suite, latest[key].spec.protocol].append(latest[key])
-    return tuple(Results(suite, protocol, tuple(runs)) for (suite, protocol), runs in groups.items())
+    known = list(PROTOCOLS)
+    order = sorted(
+        groups, key=lambda g: (natural(g[0]), known.index(g[1]) if g[1] in known else len(known), g[1])
+    )
+    return tuple(Results(suite, protocol, tuple(groups[suite, protocol])) for suite, protocol in order)

@@ -44,7 +44,7 @@ def pictures(results: Results) -> tuple[Picture, ...]:
 
 def _pictures(results: Results) -> Iterator[Picture]:
     grid = results.grid(Key("auroc")).filled()
-    if len(grid.ranked) > 2 and len(grid.blocks) > 1:
+    if len(grid.ranked) > 2 and len(grid.blocks) > 2:
         caption = (
             f"Average rank of AUROC over {len(grid.blocks)} rows, 1 = best. Detectors joined by a bar do not "
             "differ at level 0.05 by Nemenyi's test."
@@ -150,18 +150,18 @@ def _line(
 
 
 def _finish_curves(axes: Axes, results: Results, radii: list[float], label: str) -> None:
-    pixels = is_pixels(results)
     ticks = sorted({0.0, *radii})
-    room, free = 0.08 * ticks[-1], 0.0
-    labels = []
-    for tick in ticks:  # small radii lie close together: a label only where there is room for it
+    texts = [radius_text(tick, is_pixels(results)) for tick in ticks]
+    steps = all(text.endswith("/255") for text in texts)
+    room, free, labels = 0.08 * ticks[-1], 0.0, []
+    for tick, text in zip(ticks, texts, strict=True):  # a label only where there is room for it
         shown = tick >= free or tick == ticks[-1]
-        labels.append(radius_text(tick, pixels).removesuffix("/255") if shown else "")
+        labels.append(text.removesuffix("/255") if shown else "")
         free = tick + room if shown else free
     axes.set_xticks(ticks, labels)
     axes.set_ylim(0, 100)
     axes.axhline(50, color="#808080", linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xlabel("radius / 255 (l2)" if pixels else "radius (l2)")
+    axes.set_xlabel("radius, in 1/255 (l2)" if steps else "radius (l2)")
     axes.set_ylabel(label)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 

@@ -54,6 +54,7 @@ def write_report(directory: Path) -> Report:
     directory = Path(directory)
     leaderboard = build_leaderboard(read_runs(directory), read_causes(directory / "causes.toml"))
     paths = [path for form in FORMATS for path in form.write(leaderboard, directory)]
+    paths.sort(key=lambda path: (path.parent != directory, path.name))  # leaderboards before figures
     return Report(ranking_text(leaderboard), tuple(paths))
 
 
@@ -86,7 +87,9 @@ def ranking_text(leaderboard: Leaderboard) -> str:
     for section in leaderboard.sections:
         for table in section.tables:
             if table.name == "ranking" or (table.name.startswith(_SHOWN_WHERE_SMALL) and _is_small(table)):
-                console.print(_rich_table(table, f"{section.results.suite}: {table.title}"))
+                console.print(
+                    _rich_table(table, f"{section.results.suite}, {section.results.protocol}: {table.title}")
+                )
             elif table.name == "failures":
                 console.print(table.caption)
     return stream.getvalue().rstrip()
