@@ -276,3 +276,15 @@ def test_certificate_of_a_row_whose_square_overflows_is_finite():
     certified = detector.certify(1e200 * X[:3])
     assert np.isfinite(certified.distance).all()
     assert np.isfinite(certified.radius).all()
+
+
+def test_a_network_of_square_layers_attains_its_constant_so_a_smaller_one_would_be_broken():
+    """Orthogonal matrices and sorts keep the gradient's norm at 1: the attack must reach the bound itself."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(100, 6))
+    detector = OCSDF(max_steps=60, hidden=(6, 6), n_networks=1, random_state=0).fit(X)
+    model = InScaledUnits(detector)
+    z, radius = model.rows(X), 0.2
+    moved = model.score(z) - l2_pgd(model.score, model.gradient, z, -np.ones(len(z)), radius, rng)
+    assert np.all(moved <= radius * model.lipschitz)
+    assert moved.max() >= radius * model.lipschitz * (1 - 1e-6)
