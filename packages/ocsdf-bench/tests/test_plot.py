@@ -1,0 +1,115 @@
+"""Figures: which are drawn, what their numbers are, and that they are the same bytes each time."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from ocsdf_bench.diagram import Diagram, critical_difference_diagram
+from ocsdf_bench.figure import INK, save_png, shorten, to_svg
+from ocsdf_bench.grid import split_results
+from ocsdf_bench.plot import draw_attacked, draw_certified, draw_strip, pictures
+
+
+@pytest.fixture(scope="module")
+def results(invented_runs):
+    (found,) = split_results(invented_runs)
+    return found
+
+
+def _lines(figure):
+    (axes, *_) = figure.axes
+    return {line.get_label(): line for line in axes.lines if not line.get_label().startswith("_")}
+
+
+def test_figures_are_those_the_runs_have_something_to_show_in(results, invented_run):
+    names = [picture.name for picture in pictures(results)]
+    assert names == ["critical-difference", "certified-auroc-both", "attack-l2-pgd-both", "auroc-strip"]
+    (bare,) = split_results([invented_run("KNN")])
+    assert pictures(bare) == ()
+
+
+def test_every_figure_is_drawn_as_well_formed_svg_in_the_colour_of_the_page(results):
+    for picture in pictures(results):
+        svg = to_svg(picture.draw(), picture.name)
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        assert "currentColor" in svg
+        assert INK not in svg
+        assert picture.title
+        assert picture.caption
+
+
+def test_the_same_figure_is_the_same_bytes(results, tmp_path):
+    first, second = (save_png(draw_strip(results), tmp_path / f"{i}.png").read_bytes() for i in range(2))
+    assert first == second
+    assert first.startswith(b"\x89PNG")
+    assert to_svg(draw_strip(results), "a") == to_svg(draw_strip(results), "a")
+
+
+def test_certified_curves_start_at_the_clean_auroc_and_fall(results):
+    lines = _lines(draw_certified(results, "both"))
+    assert set(lines) == {"OCSDF", "KNN", "OCSDF (margin=0.05, recipe=paper)", "OCSDF-best-margin"}
+    for line in lines.values():
+        assert line.get_xdata()[0] == 0
+        assert list(line.get_ydata()) == sorted(line.get_ydata(), reverse=True)
+    variant = lines["OCSDF (margin=0.05, recipe=paper)"]
+    assert list(variant.get_ydata()) == pytest.approx([75, 55, 25, 0])
+
+
+def test_no_two_lines_share_marker_and_colour(invented_run):
+    runs = [invented_run(f"D{i:02d}", slope=0.2) for i in range(20)]
+    (many,) = split_results(runs)
+    looks = [
+        (x.get_color(), x.get_marker(), x.get_linestyle())
+        for x in _lines(draw_certified(many, "both")).values()
+    ]
+    assert len(set(looks)) == len(looks) == 20
+
+
+def test_attacked_curve_lies_between_the_bound_and_the_clean_value(results):
+    axes = draw_attacked(results, "attacked_auroc:l2-pgd", "both").axes[0]
+    attacked, bound = axes.lines[0], axes.lines[1]
+    assert bound.get_linestyle() == ":"
+    assert (attacked.get_ydata() >= bound.get_ydata()).all()
+
+
+def test_radius_labels_leave_room_and_name_their_unit(invented_run):
+    radii = (0.0314, 0.0627, 0.1412, 1.0)
+    image = {"protocol": "one-versus-rest", "normal_class": "3", "radii": radii}
+    (found,) = split_results([invented_run("KNN", "mnist", slope=0.2, **image)])
+    axes = draw_certified(found, "both").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "", "", "36", "255"]
+    assert axes.get_xlabel() == "radius, in 1/255 (l2)"
+
+
+def test_diagram_has_the_ranks_and_joins_what_cannot_be_parted(results):
+    diagram = critical_difference_diagram(results)
+    assert list(diagram.ranks) == sorted(diagram.ranks)
+    assert diagram.labels[0] == "OCSDF"
+    assert sum(diagram.ranks) == pytest.approx(6 * 7 / 2)
+    for best, worst in diagram.bars:
+        assert 0 < worst - best < diagram.distance
+
+
+def test_diagram_labels_do_not_overlap():
+    diagram = Diagram(tuple("abcdefg"), (1.0, 2.0, 2.1, 2.2, 5.0, 6.0, 7.0), ((2.0, 2.2),), 1.0)
+    places = [(left, depth) for _, _, depth, left in diagram.rows()]
+    assert len(set(places)) == 7
+    assert min(depth for _, depth in places) > 1.0  # under the bars
+
+
+def test_tikz_is_balanced_and_escapes_names(results):
+    text = critical_difference_diagram(results).tikz()
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    assert r"\begin{tikzpicture}" in text
+    assert r"\textless{}script" in text
+    assert not re.search(r"(?<!\\)[&#%$]", text)
+    assert all(f"({rank:.2f})" in text for rank in critical_difference_diagram(results).ranks)
+
+
+def test_names_beside_an_axis_are_short_and_hold_no_mathematics():
+    assert shorten("KNN") == "KNN"
+    assert shorten("a\nb $x$") == r"a b \$x\$"
+    assert len(shorten("x" * 100)) == 34
