@@ -8,6 +8,7 @@ import pytest
 
 from ocsdf_bench.leaderboard import build_leaderboard, reading, structure
 from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table
+from ocsdf_bench.metric import Measurement
 
 
 def _table(runs, name, causes=None):
@@ -254,6 +255,15 @@ def test_red_flag_where_an_attack_beats_a_certificate(invented_run):
     assert _flags(good) == []
     (flag,) = _flags(invented_run(slope=0.2, attacked=True, metrics=metrics))
     assert flag == "l2-pgd at radius 0.1 beats the certificate: the stated constant is wrong"
+
+
+def test_red_flag_where_an_attack_is_no_better_than_noise(invented_run):
+    weak = [
+        Measurement(f"attacked_auroc:{name}", value, 0.1, "both", 100)
+        for name, value in (("l2-pgd", 0.85), ("noise", 0.84))
+    ]
+    metrics = (Measurement("auroc", 0.9), *weak)
+    assert _flags(invented_run(metrics=metrics)) == ["l2-pgd at radius 0.1 is no better than random noise"]
 
 
 def test_budget_caps_and_constants_are_in_the_detectors_table(invented_runs):

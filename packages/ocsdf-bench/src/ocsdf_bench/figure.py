@@ -25,6 +25,7 @@ STYLE: dict[Any, Any] = {
     "grid.color": "#808080",
     "legend.frameon": False,
     "svg.fonttype": "path",
+    "text.parse_math": False,  # a dollar in a name is a dollar
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
 }
 
@@ -42,7 +43,7 @@ def canvas(width: float, height: float) -> Iterator[tuple[Figure, Any]]:
 
 def shorten(text: str, limit: int = 34) -> str:
     """One line that fits beside an axis; the tables carry the whole name."""
-    text = " ".join(text.split()).replace("$", r"\$")  # a dollar would start mathematics
+    text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

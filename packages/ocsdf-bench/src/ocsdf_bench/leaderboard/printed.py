@@ -152,8 +152,9 @@ def _setting(results: Results, block: Block, method: Method) -> str:
     """What was chosen and what it was given: "margin=0.05; steps=1000"."""
     run = results.cells[block, method][0]
     varied = {k: run.spec.build_params.get(k) for k, v in run.spec.params.items() if isinstance(v, list)}
-    budget = {k: v for k, v in run.budget.items() if k in ("steps", "epochs", "rows")}
-    return "; ".join(f"{k}={v}" for k, v in {**varied, **budget}.items())
+    budget = {k: v for k, v in run.budget.items() if k in ("steps", "epochs", "fit_rows", "hidden")}
+    shown = {k: f"{v:g}" if isinstance(v, float) else v for k, v in {**varied, **budget}.items()}
+    return "; ".join(f"{k}={v}" for k, v in shown.items())
 
 
 def pyod_table(results: Results) -> Table | None:
