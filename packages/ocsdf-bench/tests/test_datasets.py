@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from ocsdf_bench.card import card
 from ocsdf_bench.dataset import DATASETS, Data, Dataset, DataUnavailableError
@@ -199,6 +201,40 @@ def test_toy_anomalies_surround_the_normals(source: MirrorOrDownload) -> None:
     data = DATASETS["toy-two-moons"].load(source)
     normal, anomaly = data.X[data.y == 0], data.X[data.y == 1]
     assert (np.abs(anomaly).max(axis=0) > np.abs(normal).max(axis=0)).all()
+
+
+def _shown(*arguments: str) -> Result:
+    from ocsdf_bench.cli import app
+
+    return CliRunner().invoke(app, ["list", *arguments], env={"COLUMNS": "300", "OCSDF_DATA": ""})
+
+
+def test_the_command_line_shows_a_card_in_full() -> None:
+    found = _shown("datasets", "--card", "sk-wine")
+    assert found.exit_code == 0
+    assert CHECKSUMS["sk-wine"] in found.output
+    assert "0: 119, 1: 10" in found.output
+
+
+def test_the_card_of_a_set_that_is_not_here_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OCSDF_CACHE", str(tmp_path))
+    found = _shown("datasets", "--card", "speech", "--offline")
+    assert found.exit_code == 0
+    assert "3,625" in found.output
+    assert "downloads are off" in found.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("datasets", "--card", "wien"), "Did you mean 'wine'"),
+        (("detectors", "--card", "wine"), "needs the kind"),
+    ],
+)
+def test_a_card_of_no_data_set_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    found = _shown(*arguments)
+    assert found.exit_code != 0
+    assert message in found.output
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "data.md"

@@ -40,17 +40,30 @@ def list_(
     kind: Annotated[
         str, typer.Argument(help="detectors, datasets, attacks, protocols or tables.")
     ] = "detectors",
+    card: Annotated[
+        str, typer.Option("--card", help="All that is known of one data set.", metavar="NAME")
+    ] = "",
+    data: DataDir = None,
+    offline: Offline = False,
     plugin: Plugins = None,
 ) -> None:
     """Show what is registered, built in or by plug-in."""
     from rich.console import Console
 
-    from ocsdf_bench.listing import KINDS, listing
+    from ocsdf_bench.listing import KINDS, data_card, listing
+    from ocsdf_bench.registry import UnknownNameError
 
     _load_plugins(plugin)
     if kind not in KINDS:
         _fail(f"`kind` of list must be one of {', '.join(KINDS)}; got {kind!r}.")
-    Console().print(listing(kind))
+    if not card:
+        return Console().print(listing(kind))
+    if kind != "datasets":
+        _fail(f"`--card` of list needs the kind datasets; got {kind!r}.")
+    try:
+        return Console().print(data_card(card, _source(data, offline)))
+    except UnknownNameError as error:
+        _fail(str(error))
 
 
 @app.command()

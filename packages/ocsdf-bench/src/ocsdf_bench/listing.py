@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.table import Table
 
 from ocsdf_bench.attack import ATTACKS
-from ocsdf_bench.dataset import DATASETS
+from ocsdf_bench.card import card as facts
+from ocsdf_bench.dataset import DATASETS, DataCorruptError, DataUnavailableError, Source
 from ocsdf_bench.detector import DETECTORS
 from ocsdf_bench.protocol import PROTOCOLS
 
@@ -25,6 +26,31 @@ def listing(kind: str) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def data_card(name: str, source: Source) -> Table:
+    """Card of one data set; where its files are not at hand, what is known without them, and why."""
+    dataset = DATASETS[name]
+    try:
+        shown = facts(dataset, dataset.load(source))
+    except (DataUnavailableError, DataCorruptError) as error:
+        shown = facts(dataset) | {"not loaded": str(error)}
+    table = Table("fact", "value", show_header=False)
+    table.columns[1].overflow = "fold"  # an address or a checksum is of use only in full
+    for key, value in shown.items():
+        if value not in ("", []):
+            table.add_row(key.replace("_", " "), _text(value))
+    return table
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {count:,}" for key, count in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
