@@ -167,7 +167,7 @@ def test_command_writes_both_summaries_and_exits_with_the_code(tmp_path, invente
     base = _write(tmp_path / "base", _store(invented_run))
     new = _write(tmp_path / "new", _store(invented_run, shift=shift))
     files = [str(tmp_path / name) for name in ("found.json", "found.md")]
-    done = CliRunner().invoke(app, ["compare", base, new, "--json", files[0], "--markdown", files[1]])
+    done = CliRunner().invoke(app, ["compare", base, new, "--json", files[0], "--summary", files[1]])
     assert done.exit_code == code, done.output
     assert json.loads((tmp_path / "found.json").read_text())["exit_code"] == code
     assert (tmp_path / "found.md").read_text().strip() in done.output

@@ -187,8 +187,8 @@ def compare(
         float, typer.Option(min=0, help="Loss on one set that is a regression whatever the mean.")
     ] = 0.05,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the comparison as JSON.")] = None,
-    markdown_file: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the summary, for a pull request.")
+    summary_file: Annotated[
+        Path | None, typer.Option("--summary", help="Write the summary, for a pull request.")
     ] = None,
 ) -> None:
     """Judge a store against another: exit code 1 on a regression, 2 where they cannot be compared."""
@@ -208,8 +208,8 @@ def compare(
     typer.echo(summary)
     if json_file is not None:
         json_file.write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
-    if markdown_file is not None:
-        markdown_file.write_text(summary, encoding="utf-8")
+    if summary_file is not None:
+        summary_file.write_text(summary, encoding="utf-8")
     raise typer.Exit(found.exit_code)
 
 
