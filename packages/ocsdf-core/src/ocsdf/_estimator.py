@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ocsdf import _check
 from ocsdf._certificate import Certificate
 from ocsdf._domain import Box, Domain
-from ocsdf._network import BUILDERS, LipschitzNet, build, dense, is_dense
+from ocsdf._layers import Layer
+from ocsdf._network import BUILDERS, LipschitzNet, build, dense, has_gradients, references
 from ocsdf._numpy_engine import NumpyEngine
 from ocsdf._parameters import check_parameters
 from ocsdf._progress import Progress
 from ocsdf._train import Engine, Recipe, train
 
+DENSE_STEPS = 300  # updates where neither epochs nor max_steps is given; references are final as drawn
 DETECTION_SHARE = 0.1  # contamination="auto" where f = 0 means nothing
 CHUNK = 1 << 21  # numbers that one layer may hold while scoring
 LARGEST = 1e15  # its square is still a float32
@@ -27,10 +29,12 @@ class OCSDF(OutlierMixin, BaseEstimator):
     """One-class classification by a 1-Lipschitz network: f is high on the data, low elsewhere, and cannot
     change faster than the constant ``lipschitz_`` that is proven for it.
 
-    The defaults are the *detection recipe*: a margin beyond the data's diameter, jittered rows as negatives,
-    trimmed normals, three averaged networks, threshold at a quantile. f ranks rows well; its zero level means
-    nothing. ``OCSDF.paper()`` is the *distance recipe*: a small margin and Newton-Raphson negatives, so that
-    f - m estimates the signed distance to the boundary of the support, and the threshold is the level zero.
+    The defaults are the *detection recipe*: f is minus the distance to trimmed reference rows, averaged over
+    four draws of them, and the threshold is a quantile. With ``hidden`` a dense network is trained instead,
+    by a margin beyond the data's diameter, jittered rows as negatives and trimmed normals. f ranks rows well;
+    its zero level means nothing. ``OCSDF.paper()`` is the *distance recipe*: a small margin and
+    Newton-Raphson negatives, so that f - m estimates the signed distance to the boundary of the support, and
+    the threshold is the level zero.
 
     Parameters
     ----------
@@ -38,15 +42,16 @@ class OCSDF(OutlierMixin, BaseEstimator):
         m of the hinge, unit of the scaled features; "auto" is ``2 sqrt(d)`` standard deviations.
     weight : float >= 0
         Weight of the hinge (lambda).
-    hidden : sequence of int
-        Widths of the hidden layers.
+    hidden : sequence of int or None
+        Widths of the hidden layers of a dense network; None leaves the choice to ``network``.
     activation : str
         "fullsort", or "groupsort" with a group size ("groupsort2").
     negatives : {"jitter", "newton"} or callable
         "newton": uniform on the domain, moved towards the level. A callable gets scaled rows (n, ...) and a
         Generator and returns as many rows.
     trim : float in [0, 0.5]
-        Share of each batch of normals, the lowest, that the loss leaves out after 30 % of the updates.
+        Share of the rows taken for contaminated: references that are dropped, and in training the lowest of
+        each batch of normals, which the loss leaves out after 30 % of the updates.
     n_networks : int
         Networks that are trained side by side and averaged.
     steps : int
@@ -56,7 +61,8 @@ class OCSDF(OutlierMixin, BaseEstimator):
     warmup_epochs : int
         First epochs with negatives that do not move.
     max_steps : int or None
-        Weight updates at most; a shortened training keeps its share of warm-up.
+        Weight updates at most; a shortened training keeps its share of warm-up. None without ``epochs`` is
+        300, but 0 for references: moving them by the loss gains nothing.
     batch_size : int
         Normals, and negatives, in a batch.
     learning_rate, learning_rate_end : float, float or None
@@ -79,8 +85,8 @@ class OCSDF(OutlierMixin, BaseEstimator):
     contamination : "auto" or float in (0, 0.5]
         Share of the training rows to flag; "auto" is the zero level with Newton-Raphson negatives, else 10 %.
     network : None, str, tuple of layers, callable or LipschitzNet
-        None is the dense network of ``hidden``; a name of a builder ("dense", "vgg", "patches"); layers; a
-        function ``(x, members, rng) -> LipschitzNet``; or a network to go on from.
+        None is the dense network of ``hidden`` where that is given, else "references"; a name of a builder;
+        layers; a function ``(x, members, rng) -> LipschitzNet``; or a network to go on from.
     engine : {"auto", "numpy", "tensorflow"}
         "auto" is NumPy for dense networks, which imports no TensorFlow.
     random_state : int, Generator, RandomState or None
@@ -121,7 +127,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
     >>> import numpy as np
     >>> from ocsdf import OCSDF
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> detector = OCSDF(max_steps=100, random_state=0).fit(X)
+    >>> detector = OCSDF(random_state=0).fit(X)
     >>> detector.predict([[0.0, 0.0], [8.0, 8.0]])
     array([ 1, -1])
     >>> bool(detector.certified_radius([[8.0, 8.0]])[0] > 1.0)
@@ -132,17 +138,17 @@ class OCSDF(OutlierMixin, BaseEstimator):
         self,
         margin: str | float = "auto",
         weight: float = 100.0,
-        hidden: Sequence[int] = (64, 64, 64, 64),
+        hidden: Sequence[int] | None = None,
         activation: str = "groupsort2",
         negatives: str | Callable[[np.ndarray, np.random.Generator], np.ndarray] = "jitter",
-        trim: float = 0.1,
-        n_networks: int = 3,
+        trim: float = 0.15,
+        n_networks: int = 4,
         steps: int = 4,
         epochs: int | None = None,
         warmup_epochs: int = 5,
-        max_steps: int | None = 400,
+        max_steps: int | None = None,
         batch_size: int = 128,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
         learning_rate_end: float | None = 0.0,
         level: float | None = None,
         pull: str = "both",
@@ -316,12 +322,20 @@ class OCSDF(OutlierMixin, BaseEstimator):
             return self.network
         if callable(self.network):
             return self.network(sample, members=self.n_networks, rng=rng)
-        layers = self.network
-        if layers is None or layers == "dense":
-            layers = dense(self.hidden, _group_size(self.activation))
-        elif isinstance(layers, str):
-            layers = BUILDERS[layers]()
-        return build(layers, sample, members=self.n_networks, rng=rng)
+        return build(self._layers(), sample, members=self.n_networks, rng=rng)
+
+    def _layers(self) -> tuple[Layer, ...]:
+        if isinstance(self.network, tuple):
+            return self.network
+        name = self._network_name()
+        if name == "dense":
+            return dense(self.hidden or (64, 64, 64, 64), _group_size(self.activation))
+        return references(trim=self.trim) if name == "references" else BUILDERS[name]()
+
+    def _network_name(self) -> str:
+        if isinstance(self.network, str):
+            return self.network
+        return "references" if self.hidden is None else "dense"
 
     def _train(self, net: LipschitzNet, scaled: np.ndarray, rng: np.random.Generator) -> Self:
         recipe = self._recipe(len(scaled))
@@ -340,9 +354,10 @@ class OCSDF(OutlierMixin, BaseEstimator):
 
     def _recipe(self, n: int) -> Recipe:
         per_epoch = -(-n // self.batch_size)
-        planned = self.max_steps if self.epochs is None else self.epochs * per_epoch
-        updates = min(planned, self.max_steps or planned)
-        warmup = round(self.warmup_epochs * per_epoch * updates / planned)
+        limit = self._default_steps() if self.max_steps is None else self.max_steps
+        planned = limit if self.epochs is None else self.epochs * per_epoch
+        updates = planned if self.max_steps is None else min(planned, self.max_steps)
+        warmup = round(self.warmup_epochs * per_epoch * updates / max(planned, 1))
         return Recipe(
             margin=self.margin_,
             weight=self.weight,
@@ -363,10 +378,14 @@ class OCSDF(OutlierMixin, BaseEstimator):
             updates_per_batch=self.updates_per_batch,
         )
 
+    def _default_steps(self) -> int:
+        fixed = self.network in (None, "references") and self.hidden is None
+        return 0 if fixed else DENSE_STEPS
+
     def _rows(self, X: Any, method: str, reset: bool = False) -> np.ndarray:
         if not reset:
             check_is_fitted(self)
-        images = self.network is not None and self.network != "dense"
+        images = self.network not in (None, "dense", "references")
         _check_rows(X, f"OCSDF.{method}", images)
         rows = validate_data(
             self,
@@ -411,7 +430,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
 
 
 def _engine(name: str, net: LipschitzNet) -> Engine:
-    if name == "numpy" or (name == "auto" and is_dense(net)):
+    if name == "numpy" or (name == "auto" and has_gradients(net)):
         return NumpyEngine(net)
     from ocsdf._tensorflow_engine import TensorflowEngine
 

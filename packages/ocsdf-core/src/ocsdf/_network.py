@@ -10,6 +10,7 @@ import numpy as np
 
 from ocsdf._bound import dense_rounding_bound
 from ocsdf._layers import Dense, GroupSort, Layer, Params
+from ocsdf._references import References
 
 Builder = Callable[..., tuple[Layer, ...]]
 
@@ -110,6 +111,8 @@ class LipschitzNet:
 
         Zero for layers that have no such bound yet: their float64 rounding, a relative 1e-12, is not covered.
         """
+        if isinstance(self.layers[0], References) and len(self.layers) == 1:
+            return self.layers[0].rounding(self.params[0])
         if not is_dense(self):
             return 0.0, 0.0
         weights = [params for params in self.params if params]
@@ -154,9 +157,25 @@ def dense(hidden: Sequence[int] = (64, 64, 64, 64), sort: int | None = 2) -> tup
     return (*layers, Dense(1))
 
 
+def references(count: int = 256, rank: float = 0.04, trim: float = 0.15) -> tuple[Layer, ...]:
+    """The distance to trimmed reference rows: the network of the detection recipe.
+
+    Examples
+    --------
+    >>> references(trim=0.3)
+    (References(count=256, rank=0.04, trim=0.3),)
+    """
+    return (References(count, rank, trim),)
+
+
 def is_dense(net: LipschitzNet) -> bool:
-    """True where the network is made of dense layers and sorts, which NumPy trains fast."""
+    """True where the network is made of dense layers and sorts."""
     return all(isinstance(layer, Dense | GroupSort) for layer in net.layers)
 
 
-BUILDERS: dict[str, Builder] = {"dense": dense}
+def has_gradients(net: LipschitzNet) -> bool:
+    """True where every layer knows its gradients in NumPy, which trains small networks fast."""
+    return all(isinstance(layer, Dense | GroupSort | References) for layer in net.layers)
+
+
+BUILDERS: dict[str, Builder] = {"dense": dense, "references": references}

@@ -37,12 +37,9 @@ def _check_method(model: Any) -> None:
 def _check_lengths(model: Any) -> None:
     for name in ("epochs", "max_steps"):
         if getattr(model, name) is not None:
-            _check.integer(getattr(model, name), name, CALLER, low=1, remedy="or None")
-    if model.epochs is None and model.max_steps is None:
-        text = _check.sentence(
-            "max_steps", CALLER, "an integer >= 1 where epochs is None", None, "set one of the two"
-        )
-        raise ValueError(text)
+            _check.integer(
+                getattr(model, name), name, CALLER, low=0 if name == "max_steps" else 1, remedy="or None"
+            )
     _check.integer(model.warmup_epochs, "warmup_epochs", CALLER, low=0)
     _check.integer(model.batch_size, "batch_size", CALLER, low=1)
     _check.number(model.learning_rate, "learning_rate", CALLER, low=0.0, open_low=True)
@@ -56,9 +53,9 @@ def _check_lengths(model: Any) -> None:
 def _check_network(model: Any) -> None:
     allowed = "a non-empty sequence of integers >= 1"
     hidden = model.hidden
-    if isinstance(hidden, str) or not hasattr(hidden, "__len__") or len(hidden) == 0:
-        raise ValueError(_check.sentence("hidden", CALLER, allowed, hidden))
-    for width in hidden:
+    if hidden is not None and (isinstance(hidden, str) or not hasattr(hidden, "__len__") or len(hidden) == 0):
+        raise ValueError(_check.sentence("hidden", CALLER, allowed, hidden, "or None"))
+    for width in () if hidden is None else hidden:
         _check.integer(width, "hidden", CALLER, low=1, unit="each width")
     activation = model.activation
     if not (isinstance(activation, str) and re.fullmatch(r"fullsort|groupsort([2-9]|[1-9]\d+)", activation)):

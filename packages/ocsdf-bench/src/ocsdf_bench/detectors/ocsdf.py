@@ -38,7 +38,6 @@ class OCSDFDetector:
         self._params = params
         self._seed = seed
         self._flat = params.get("network", "dense") == "dense"
-        self._function: Callable[[tf.Tensor], tf.Tensor] | None = None
         self.budget: dict[str, Any] = {}
 
     def fit(self, X: np.ndarray) -> None:
@@ -48,12 +47,12 @@ class OCSDFDetector:
         params = {**self._length(len(X)), **self._params, **self._domain(X)}
         self._model = create(**params, scale="none", random_state=self._seed).fit(self._rows(X))
         self.lipschitz = self._model.lipschitz_
-        steps = self._model.history_["update"][-1]
+        steps = max(self._model.history_["update"], default=0)
         self.budget = {
             "steps": steps,
             "epochs": round(steps * self._model.batch_size / len(X), 2),
             "networks": self._model.n_networks,
-            "hidden": list(self._model.hidden) if self._flat else self._params["network"],
+            "layers": [str(layer) for layer in self._model.net_.layers],
             "margin": float(self._model.margin_),
         }
 
@@ -64,11 +63,20 @@ class OCSDFDetector:
         return -self._model.input_gradient(self._rows(X)).reshape(X.shape)
 
     def tensorflow_score(self, x: tf.Tensor) -> tf.Tensor:
+        """The NumPy score and gradient as one differentiable operation: float64 inside, for any network."""
         import tensorflow as tf
 
-        if self._function is None:
-            self._function = self._model.to_tensorflow()
-        return -self._function(tf.reshape(x, (tf.shape(x)[0], -1)) if self._flat else x)
+        @tf.custom_gradient
+        def score(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                slope = tf.ensure_shape(tf.numpy_function(self.gradient, [x], tf.float64), x.shape)
+                weight = tf.reshape(upstream, (-1, *(1,) * (len(x.shape) - 1)))
+                return weight * tf.cast(slope, x.dtype)
+
+            value = tf.ensure_shape(tf.numpy_function(self.anomaly_score, [x], tf.float64), x.shape[:1])
+            return tf.cast(value, x.dtype), gradient
+
+        return score(x)
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         return X.reshape(len(X), -1) if self._flat else X
