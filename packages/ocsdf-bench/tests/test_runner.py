@@ -87,9 +87,8 @@ def test_the_same_suite_again_runs_nothing(tmp_path):
 )
 def test_each_way_to_fail_is_a_row_with_its_reason(tmp_path, monkeypatch, how, status, words):
     monkeypatch.setattr(isolation, "GRACE_SECONDS", 0.3)
-    limits = "\n[limits]\nwall_seconds = 1.5\nmemory_mb = 1500"
-    if how in ("memory", "segfault", "abort"):  # a core dump or a slow machine takes its time
-        limits = limits.replace("1.5", "30")
+    wall = 1.5 if how in ("hang", "stubborn") else 60  # a busy machine may take its time to raise
+    limits = f"\n[limits]\nwall_seconds = {wall}\nmemory_mb = 1500"
     body = f'[[detectors]]\nname = "Misbehaving"\nparams = {{how = "{how}"}}' + limits
     _, (run,) = _run(tmp_path, body)
     assert (run.status, words in run.reason) == (status, True), run.reason
@@ -146,9 +145,7 @@ def test_the_winner_by_labels_runs_every_seed_under_its_own_name_and_is_fitted_o
 
 def test_a_new_radius_is_measured_from_the_stored_scores_without_a_fit(tmp_path):
     _, before = _run(tmp_path, '[[detectors]]\nname = "Centre"\nparams = {sleep = 0.3}')
-    start = time.monotonic()
     _, after = _run(tmp_path, '[[detectors]]\nname = "Centre"\nparams = {sleep = 0.3}\nradii = [0.1, 0.7]')
-    assert time.monotonic() - start < 5
     assert [r.fit_seconds for r in after] == [r.fit_seconds for r in before]
     assert {m.radius for m in after[0].metrics} == {None, 0.1, 0.7}
     assert verify(tmp_path / "out").problem == ""

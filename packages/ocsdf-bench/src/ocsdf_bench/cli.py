@@ -105,6 +105,9 @@ def run(
     ] = "",
     retry: Annotated[str, typer.Option("--retry", help="Run these again: failed,timeout,oom,skipped.")] = "",
     plugin: Plugins = None,
+    dask: Annotated[
+        str, typer.Option("--dask", help="Run on a cluster: tcp://HOST:PORT of a scheduler, or slurm.")
+    ] = "",
     report: Annotated[bool, typer.Option(help="Write the leaderboards when done.")] = True,
 ) -> None:
     """Run a suite; what is in the store already is not run again.
@@ -116,6 +119,7 @@ def run(
 
     from rich.console import Console
 
+    from ocsdf_bench.cluster import ClusterError
     from ocsdf_bench.progress import SuiteProgress
     from ocsdf_bench.runner import run_suite
     from ocsdf_bench.store import STATUSES, StoreCorruptError, StoreError
@@ -137,9 +141,9 @@ def run(
         with SuiteProgress(chosen.name, chosen.n_runs, console) as progress:
             summary = run_suite(
                 chosen, directory, _source(data, offline), workers=workers, retry=statuses,
-                plugins=plugin or (), on_run=progress,
+                plugins=plugin or (), dask=dask, on_run=progress,
             )  # fmt: skip
-    except (StoreError, StoreCorruptError) as error:
+    except (StoreError, StoreCorruptError, ClusterError) as error:
         _fail(str(error))
     counts = ", ".join(f"{n} {status}" for status, n in sorted(summary.statuses.items())) or "none"
     typer.echo(f"{summary.skipped} runs were in the store; new: {counts}.")
@@ -155,6 +159,21 @@ def report(directory: StorePath) -> None:
     """Write the leaderboards (Markdown, LaTeX, HTML, CSV) of what was run."""
     _require_store(directory)
     _report(directory)
+
+
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="detector, dataset or attack.")],
+    name: Annotated[str, typer.Argument(help="Its name in tables, e.g. MyDetector.")],
+) -> None:
+    """Write a working plug-in file to fill in."""
+    from ocsdf_bench.scaffold import write_plugin
+
+    try:
+        path = write_plugin(kind, name, Path.cwd())
+    except ValueError as error:
+        _fail(str(error))
+    typer.echo(f"{path.name} is written; `ocsdf-bench list {kind}s --plugin {path.name}` shows it.")
 
 
 @app.command()

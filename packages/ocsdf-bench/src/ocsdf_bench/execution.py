@@ -20,6 +20,7 @@ from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
 from ocsdf_bench.measure import attacked_name, measure
 from ocsdf_bench.metric import Measurement, require_scores
 from ocsdf_bench.plugin import load_plugins
+from ocsdf_bench.probe import probe
 from ocsdf_bench.protocol import Split, UndefinedError, make_split
 from ocsdf_bench.suite import AttackPlan, RunSpec
 
@@ -97,11 +98,14 @@ def _execute(
     step[0] = "attack"
     for attack in spec.attacks:
         found.arrays |= _attacked(attack, info, detector, split, score, lipschitz, spec.seed, budget)
+    step[0] = "probe"
+    flags = probe(detector, info, split, score, spec.seed)
     step[0] = "measure"
     found.metrics = tuple(measure(spec, found.arrays, lipschitz))
     found.fields |= {
         "lipschitz": None if lipschitz is None else float(lipschitz),
         "distinct_scores": len(np.unique(score)),
+        "flags": flags,
     }
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 5.0  # between asking (SIGTERM) and killing (SIGKILL)
+_STARTING = threading.Lock()
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -37,12 +38,13 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Job:
-    """A call to make; ``key`` comes back with the outcome."""
+    """A call to make; ``key`` comes back with the outcome. ``resources`` matter to a cluster only."""
 
     key: Any
     arguments: tuple[Any, ...]
     wall_seconds: float
     memory_mb: float
+    resources: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Outcome:
     value: Any = None
     reason: str = ""
     seconds: float = 0.0
+    hardware: dict[str, Any] | None = None  # where it ran, if not on this machine
 
 
 def isolate(
@@ -95,6 +98,11 @@ def _start_fork_server(preload: Iterable[str], threads: int, logs: Path) -> None
     """
     names = [name for name in dict.fromkeys(preload) if _installed(name)]
     settings = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    with _STARTING:  # threads of a cluster's worker share the server and this process's environment
+        _start_with(names, settings, logs)
+
+
+def _start_with(names: list[str], settings: dict[str, str], logs: Path) -> None:
     before = dict(os.environ)
     saved = os.dup(2)
     try:

@@ -6,12 +6,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ocsdf_bench.attack import ATTACKS
+from ocsdf_bench.cluster import on_cluster
 from ocsdf_bench.dataset import DATASETS, DataCorruptError, DataUnavailableError, Source
 from ocsdf_bench.detector import DETECTORS
 from ocsdf_bench.execution import Execution, execute, public_reason
@@ -58,6 +60,7 @@ def run_suite(
     workers: int | None = None,
     retry: Iterable[str] = (),
     plugins: Iterable[str | Path] = (),
+    dask: str = "",
     on_run: OnRun = lambda run: None,
 ) -> Summary:
     """Run what the store in ``directory`` lacks, each run in a process of its own.
@@ -76,6 +79,8 @@ def run_suite(
         Statuses to run again: "failed", "timeout", "oom", "skipped".
     plugins : iterable of paths
         Python files each process imports first.
+    dask : str
+        Address of a Dask scheduler, or "slurm": run there and not on this machine.
     on_run : callable
         Called with each new row.
 
@@ -93,6 +98,7 @@ def run_suite(
             plugins=tuple(str(Path(p).resolve()) for p in plugins),
             workers=workers,
             threads=max(1, default_workers() // workers),
+            dask=dask,
             on_run=on_run,
         )
         load_plugins(session.plugins)
@@ -116,6 +122,7 @@ class _Session:
     plugins: tuple[str, ...]
     workers: int
     threads: int
+    dask: str
     on_run: OnRun
     summary: Summary = field(default_factory=Summary)
     checksums: dict[str, str] = field(default_factory=dict)
@@ -157,7 +164,7 @@ class _Session:
                 continue
             fits.add(identity)
             arguments = (spec, self.checksums[spec.dataset], self.source, self.plugins)
-            jobs.append(Job(spec, arguments, spec.wall_seconds, spec.memory_mb))
+            jobs.append(Job(spec, arguments, spec.wall_seconds, spec.memory_mb, spec.resources))
         with closing(self._isolate(jobs)) as outcomes:  # an interrupt ends the processes at once
             for job, outcome in outcomes:
                 self._append_outcome(job.key, outcome)
@@ -182,12 +189,13 @@ class _Session:
         return ()
 
     def _isolate(self, jobs: list[Job]) -> Generator[tuple[Job, Outcome], None, None]:
-        return isolate(
-            jobs,
-            execute,
-            workers=self.workers,
-            threads=self.threads,
-            preload=[*PRELOAD, *_plugin_modules(), *_heavy_modules(job.key for job in jobs)],
+        preload = [*PRELOAD, *_plugin_modules(), *_heavy_modules(job.key for job in jobs)]
+        if not self.dask or not jobs:
+            return isolate(jobs, execute, workers=self.workers, threads=self.threads, preload=preload)
+        names = tuple(dict.fromkeys(job.key.dataset for job in jobs))
+        fetch = partial(fetch_data, names, self.source, self.plugins)
+        return on_cluster(
+            jobs, execute, address=self.dask, threads=self.threads, prepare=fetch, preload=preload
         )
 
     def _is_done(self, spec: RunSpec) -> bool:
@@ -221,11 +229,12 @@ class _Session:
         return True
 
     def _append_outcome(self, spec: RunSpec, outcome: Outcome) -> None:
+        where = {} if outcome.hardware is None else {"hardware": outcome.hardware}
         if outcome.status != "ok":
-            self._append(spec, status=outcome.status, reason=public_reason(outcome.reason))
+            self._append(spec, status=outcome.status, reason=public_reason(outcome.reason), **where)
             return
         found: Execution = outcome.value
-        fields = {**found.fields, "budget": _with_choice(spec, found.fields.get("budget", {}))}
+        fields = {**found.fields, **where, "budget": _with_choice(spec, found.fields.get("budget", {}))}
         self._append(
             spec, found.arrays, status=found.status, reason=found.reason, metrics=found.metrics, **fields
         )
@@ -240,7 +249,7 @@ class _Session:
         checksum = self.checksums.get(spec.dataset, "")
         run = Run(
             fingerprint=spec.fingerprint(checksum), spec=spec, data_checksum=checksum,
-            **self.provenance, **fields,
+            **{**self.provenance, **fields},
         )  # fmt: skip
         self._count(self.store.append(run, arrays))
 
@@ -250,6 +259,14 @@ class _Session:
         self.summary.done += 1
         self.summary.statuses[run.status] = self.summary.statuses.get(run.status, 0) + 1
         self.on_run(run)
+
+
+def fetch_data(names: Iterable[str], source: Source, plugins: tuple[str, ...]) -> None:
+    """On a host of a cluster: have the data there before several runs ask for them at once."""
+    load_plugins(plugins)
+    for name in names:
+        with suppress(DataUnavailableError, DataCorruptError):  # each run will say so itself
+            DATASETS[name].load(source)
 
 
 def _with_choice(spec: RunSpec, budget: dict[str, Any]) -> dict[str, Any]:

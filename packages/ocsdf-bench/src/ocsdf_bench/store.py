@@ -33,8 +33,11 @@ class StoreCorruptError(RuntimeError):
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run. ``lipschitz``: the proven constant its certified metrics use, None where none is
-    stated; ``previous``: sha256 of the line before, which makes the rows a chain.
+    """One finished run.
+
+    lipschitz : the proven constant its certified metrics use, None where none is stated. flags : signs that
+    its scores may not mean what they seem to. previous : sha256 of the line before, which makes the rows a
+    chain.
     """
 
     fingerprint: str
@@ -51,6 +54,7 @@ class Run:
     budget: dict[str, Any] = field(default_factory=dict)
     distinct_scores: int | None = None
     lipschitz: float | None = None
+    flags: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     hardware: dict[str, Any] = field(default_factory=dict)
     commit: str = ""
@@ -67,7 +71,8 @@ class Run:
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Run:
         metrics = tuple(Measurement.from_json(m) for m in entry["metrics"])
-        return cls(**{**entry, "spec": RunSpec.from_json(entry["spec"]), "metrics": metrics})
+        typed = {"spec": RunSpec.from_json(entry["spec"]), "metrics": metrics}
+        return cls(**{**entry, **typed, "flags": tuple(entry.get("flags", ()))})
 
     @property
     def fit_identity(self) -> str:

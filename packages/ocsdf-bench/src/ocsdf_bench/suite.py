@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 
@@ -20,6 +20,9 @@ def canonical(value: Any) -> str:
 def digest(value: Any) -> str:
     """sha256 of the canonical JSON of ``value``."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+WHERE = ("wall_seconds", "memory_mb", "resources")  # they do not change what a run gives
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class RunSpec:
     score_block: int | None = None
     wall_seconds: float = 3600.0
     memory_mb: float = 8000.0
+    resources: dict[str, float] = field(default_factory=dict)  # of a cluster's worker: {"GPU": 1}
 
     @property
     def key(self) -> tuple[str, str, str, str, str, str, int]:
@@ -88,8 +92,8 @@ class RunSpec:
         )
 
     def fingerprint(self, data_checksum: str) -> str:
-        """Identity of the run: sha256 of the spec (without its limits) and the data's checksum."""
-        spec = {k: v for k, v in self.to_json().items() if k not in ("wall_seconds", "memory_mb")}
+        """Identity of the run: sha256 of the spec (without limits and resources) and the data's checksum."""
+        spec = {k: v for k, v in self.to_json().items() if k not in WHERE}
         return digest({"spec": spec, "data": data_checksum})
 
     def to_json(self) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def _spec(raw: Entry, dataset: Entry, normal_class: str, entry: Entry, built: st
         score_block=entry.get("score_block", DETECTORS[built].score_block),
         wall_seconds=float(limits.get("wall_seconds", 3600)),
         memory_mb=float(limits.get("memory_mb", 8000)),
+        resources=entry.get("resources", {}),
     )
 
 

@@ -62,6 +62,10 @@ RADII = Rule(
     "a list of numbers >= 0 (l2 distances)",
     lambda v: isinstance(v, list) and all(_is_number(r, 0) for r in v),
 )
+RESOURCES = Rule(
+    "a table of numbers > 0, like {GPU = 1}",
+    lambda v: isinstance(v, dict) and all(_is_number(n, 0) and n > 0 for n in v.values()),
+)
 TABLE = Rule("a table", lambda v: isinstance(v, dict))
 ENTRIES = Rule(
     "a list of names or tables", _list_of(lambda v: _is_text(v) or (isinstance(v, dict) and "name" in v))
@@ -74,7 +78,7 @@ SUITE_NAME = Rule(
 )
 _PER_DETECTOR = {
     "params": TABLE, "seeds": SEEDS, "row_cap": COUNT, "score_block": COUNT, "datasets": NAMES,
-    "radii": RADII, "threats": THREAT_LIST,
+    "radii": RADII, "threats": THREAT_LIST, "resources": RESOURCES,
 }  # fmt: skip
 SECTIONS: dict[str, dict[str, Rule]] = {
     "": {

@@ -42,6 +42,7 @@ def red_flags(results: Results, block: Block, method: Method, runs: tuple[Run, .
     scores = [run.scores_sha256 for run in ok if run.scores_sha256]
     if info is not None and not info.deterministic and len(scores) > len(set(scores)):
         yield "two seeds gave the same scores: the seed may be ignored"
+    yield from dict.fromkeys(flag for run in ok for flag in run.flags)
     yield from _attack_flags(results, block, method)
 
 
