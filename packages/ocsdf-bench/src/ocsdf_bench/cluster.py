@@ -13,6 +13,8 @@ from ocsdf_bench.provenance import hardware, versions
 
 WAITING_PER_THREAD = 4  # runs sent ahead; the scheduler never holds a suite of a million
 
+CONNECT_SECONDS = 20
+
 
 class ClusterError(RuntimeError):
     """A cluster that can not be reached or that would give other results."""
@@ -96,7 +98,7 @@ def _client(address: str) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         target = stack.enter_context(_slurm()) if address == "slurm" else address
         try:
-            client = stack.enter_context(Client(target, timeout="20s"))
+            client = stack.enter_context(Client(target, timeout=CONNECT_SECONDS))
         except (OSError, ValueError) as error:
             raise ClusterError(
                 f"`--dask` must be slurm or the address of a running scheduler, tcp://host:port; got "

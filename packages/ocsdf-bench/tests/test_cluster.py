@@ -1,0 +1,67 @@
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ocsdf_bench.cluster import ClusterError
+from ocsdf_bench.plugin import load_plugins
+from ocsdf_bench.runner import run_suite
+from ocsdf_bench.source import MirrorOrDownload
+from ocsdf_bench.store import read_runs
+from ocsdf_bench.suite_file import read_suite
+
+distributed = pytest.importorskip("distributed", reason="needs the extra `dask`")
+
+PLUGIN = Path(__file__).with_name("misbehaving.py")
+load_plugins([PLUGIN])
+SUITE = """\
+name = "small"
+protocol = "one-class"
+datasets = ["tiny"]
+radii = [0.1]
+[[detectors]]
+name = "Centre"
+params = {noise = 0.5, sleep = 0.3}
+seeds = [0, 1, 2, 3, 4, 5]
+[[detectors]]
+name = "Misbehaving"
+params = {how = "segfault"}
+resources = {GPU = 1}
+"""
+
+
+def _run(tmp_path, name, **options):
+    (tmp_path / "suite.toml").write_text(SUITE)
+    suite = read_suite(tmp_path / "suite.toml")
+    source = MirrorOrDownload(offline=True)
+    run_suite(suite, tmp_path / name, source, workers=2, plugins=[PLUGIN], **options)
+    changing = {"previous": "", "fit_seconds": None, "score_seconds": None, "peak_mb": None, "commit": ""}
+    return [replace(run, **changing, dirty=None, hardware={}) for run in read_runs(tmp_path / name)]
+
+
+def test_a_cluster_that_loses_a_worker_gives_what_one_machine_gives(tmp_path):
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, resources={"GPU": 1}
+    ) as cluster:
+        with distributed.Client(cluster) as client:
+            victim = next(iter(client.run(os.getpid).values()))
+        lost = []
+
+        def lose_a_worker(run):
+            if not lost:
+                lost.append(run)
+                os.kill(victim, signal.SIGKILL)
+
+        found = _run(tmp_path, "far", dask=cluster.scheduler_address, on_run=lose_a_worker)
+    assert lost
+    assert [run.status for run in found] == ["ok"] * 6 + ["failed"]
+    assert "SIGSEGV" in found[-1].reason
+    assert found == _run(tmp_path, "near")
+
+
+def test_an_address_where_nobody_listens_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("ocsdf_bench.cluster.CONNECT_SECONDS", 1)
+    with pytest.raises(ClusterError, match="must be slurm or the address of a running scheduler"):
+        _run(tmp_path, "nowhere", dask="tcp://127.0.0.1:9")
