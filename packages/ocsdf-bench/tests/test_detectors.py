@@ -19,7 +19,7 @@ FEW_STEPS |= {name: {"max_steps": 20} for name in ("DAGMM", "DeepSVDD", "DeepSVD
 ADBENCH = ["PCA", "OCSVM", "LOF", "CBLOF", "COF", "HBOS", "KNN", "SOD", "COPOD", "ECOD"]
 ADBENCH += ["DeepSVDD", "DAGMM", "LODA", "IForest"]
 GRADIENT = ["OCSDF", "KNN-distance", "KNN-mean", "Mean-distance", "PCA-residual", "Mahalanobis"]
-GRADIENT += ["Affine-patches", "OCSVM-RBF", "KDE"]
+GRADIENT += ["Affine-patches", "OCSVM-RBF", "PCA-OCSVM", "KDE"]
 TENSORFLOW = ["OCSDF", "ReLU-BCE", "DeepSVDD", "DAGMM"]
 TABLES = [
     pytest.param(

@@ -19,6 +19,7 @@ CERTIFIED: dict[str, dict[str, Any]] = {
     "Mahalanobis": {"floor": 0.01},
     "Affine-patches": {"n_patches": 4},
     "OCSVM-RBF": {"gamma": 0.7},
+    "PCA-OCSVM": {"variance": 0.9},
     "KDE": {},
     "OCSDF": {"max_steps": 60},
 }

@@ -22,8 +22,8 @@ class OCSVMRBF:
     Parameters
     ----------
     nu : float
-    gamma : float or "auto"
-        "auto": 1 / n_features, as PyOD.
+    gamma : float, "auto" or "scale"
+        "auto": 1 / n_features, as PyOD; "scale": 1 / (n_features * variance of all entries), as scikit-learn.
     """
 
     def __init__(self, nu: float, gamma: float | str) -> None:
@@ -35,7 +35,7 @@ class OCSVMRBF:
         from sklearn.svm import OneClassSVM
 
         rows = X.reshape(len(X), -1)
-        gamma = 1.0 / rows.shape[1] if isinstance(self._gamma, str) else self._gamma
+        gamma = _named_gamma(self._gamma, rows) if isinstance(self._gamma, str) else self._gamma
         model = OneClassSVM(nu=self._nu, gamma=gamma).fit(rows)
         self._expansion = (model.support_vectors_, model.dual_coef_[0], gamma)
         self._offset = -float(model.intercept_[0])
@@ -49,13 +49,18 @@ class OCSVMRBF:
         return -gaussian_sum_gradient(X.reshape(len(X), -1), *self._expansion).reshape(X.shape)
 
 
+def _named_gamma(name: str, rows: np.ndarray) -> float:
+    variance = float(rows.var()) if name == "scale" else 1.0
+    return 1.0 / (rows.shape[1] * variance) if variance > 0 else 1.0
+
+
 def _constant(support: np.ndarray, weights: np.ndarray, gamma: float) -> float:
     squared_norm = float(weights @ gaussian_sum(support, support, weights, gamma))
     steepest = min(weights.sum() * np.exp(-0.5), np.sqrt(max(squared_norm, 0.0)))
     return float(steepest * np.sqrt(2 * gamma) * (1 + 1e-9))  # above the rounding of the sums
 
 
-def build(*, seed: int, nu: float = 0.5, gamma: float | Literal["auto"] = "auto") -> Detector:
+def build(*, seed: int, nu: float = 0.5, gamma: float | Literal["auto", "scale"] = "auto") -> Detector:
     return OCSVMRBF(nu, gamma)
 
 
