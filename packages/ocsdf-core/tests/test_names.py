@@ -22,8 +22,10 @@ PUBLIC = [
     "certified_fpr_at_tpr",
     "dense",
     "hkr_loss",
+    "load",
     "newton_raphson",
     "operator_norm_bound",
+    "references",
 ]
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ocsdf._estimator import OCSDF
     from ocsdf._loss import hkr_loss
     from ocsdf._negatives import newton_raphson
-    from ocsdf._network import LipschitzNet, build, dense
+    from ocsdf._network import LipschitzNet, build, dense, references
+    from ocsdf._persist import load
 
 _HOME = {
     "OCSDF": "_estimator",
@@ -38,8 +39,10 @@ _HOME = {
     "certified_fpr_at_tpr": "_certificate",
     "dense": "_network",
     "hkr_loss": "_loss",
+    "load": "_persist",
     "newton_raphson": "_negatives",
     "operator_norm_bound": "_bound",
+    "references": "_network",
 }
 __version__ = "0.1.0"
 __all__ = [
@@ -57,8 +60,10 @@ __all__ = [
     "certified_fpr_at_tpr",
     "dense",
     "hkr_loss",
+    "load",
     "newton_raphson",
     "operator_norm_bound",
+    "references",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -282,6 +283,33 @@ class OCSDF(OutlierMixin, BaseEstimator):
         scaled = self._scaled(rows)
         parts = [self._score_gradient(part) for part in self._chunks(scaled)]
         return (np.concatenate(parts) / self.scale_).reshape(rows.shape)
+
+    def to_tensorflow(self) -> Callable[[Any], Any]:
+        """The score as a differentiable function of tensors: (n, n_features) to (n,), the scaler inside.
+
+        It computes in float64 and answers in the dtype of its input.
+        """
+        check_is_fitted(self)
+        import tensorflow as tf
+
+        def score(x: Any) -> Any:
+            scaled = (tf.cast(x, tf.float64) - self.center_) / self.scale_
+            value = self.net_.tensor(scaled)
+            if self.outside == "anomalous":
+                value = tf.minimum(value, self.domain_.signed_distance(scaled))
+            return tf.cast(value, x.dtype)
+
+        return score
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one npz file with a JSON header; ``ocsdf.load`` reads it.
+
+        A function, a network or a Generator among the parameters is not stored; the fitted network is.
+        """
+        check_is_fitted(self)
+        from ocsdf._persist import save
+
+        save(self, path)
 
     def _set_scale(self, dtype: np.dtype, rows: np.ndarray) -> None:
         if rows.ndim > 2:

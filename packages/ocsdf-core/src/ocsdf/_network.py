@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,15 @@ class LipschitzNet:
         value, saved = self.forward(rows)
         gradient = self.backward(saved, np.ones_like(value))
         return value.mean(axis=0), gradient.mean(axis=0)
+
+    def tensor(self, x: Any) -> Any:
+        """``net(x)`` in TensorFlow, differentiable; ``x`` of the dtype of the weights."""
+        import tensorflow as tf
+
+        y = x[None]
+        for layer, params in zip(self.layers, self.params, strict=True):
+            y = layer.tensor(params, y)
+        return tf.reduce_mean(y[..., 0], axis=0)
 
     def forward(self, x: np.ndarray) -> tuple[np.ndarray, list]:
         """Values (M, n) of each network on its own rows (M, n, ...), and what the backward pass needs."""

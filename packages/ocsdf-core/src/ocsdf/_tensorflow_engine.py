@@ -1,0 +1,76 @@
+"""Gradients by TensorFlow: the engine of networks whose layers know no NumPy gradient, and of a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from ocsdf._layers import Params
+from ocsdf._network import LipschitzNet
+
+
+class TensorflowEngine:
+    """Values and gradients of a network, compiled once for each batch shape.
+
+    Parameters
+    ----------
+    net : LipschitzNet
+        float32 for speed; the gradients have its dtype.
+    """
+
+    def __init__(self, net: LipschitzNet) -> None:
+        self.net = net
+        self._weights = [{k: tf.Variable(v) for k, v in params.items()} for params in net.params]
+        self._value = tf.function(self._value_and_gradient, reduce_retracing=True)
+        self._loss = tf.function(self._loss_and_gradient, reduce_retracing=True)
+
+    def set_params(self, params: tuple[Params, ...]) -> None:
+        """Take the weights after an update."""
+        self.net = LipschitzNet(self.net.layers, params, self.net.input_shape)
+        for variables, arrays in zip(self._weights, params, strict=True):
+            for name, array in arrays.items():
+                variables[name].assign(array)
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (M, n) and input gradients (M, n, ...) of each network on its own rows (M, n, ...)."""
+        value, gradient = self._value(tf.convert_to_tensor(x))
+        return value.numpy(), gradient.numpy()
+
+    def loss_and_gradient(
+        self, normal: np.ndarray, negative: np.ndarray, margin: float, weight: float, n_trimmed: int
+    ) -> tuple[np.ndarray, np.ndarray, list[Params]]:
+        """HKR loss (M,), values (M, n) of the normals, and the weight gradients."""
+        hinge = [tf.constant(number, self.net.dtype) for number in (margin, weight)]
+        arrays = (tf.convert_to_tensor(normal), tf.convert_to_tensor(negative))
+        loss, value, gradients = self._loss(*arrays, *hinge, tf.constant(n_trimmed))
+        return loss.numpy(), value.numpy(), [{k: g.numpy() for k, g in layer.items()} for layer in gradients]
+
+    def _forward(self, x: tf.Tensor) -> tf.Tensor:
+        for layer, weights in zip(self.net.layers, self._weights, strict=True):
+            x = layer.tensor(weights, x)
+        return x[..., 0]
+
+    def _value_and_gradient(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(x)
+            value = self._forward(x)
+        return value, tape.gradient(value, x)
+
+    def _loss_and_gradient(
+        self,
+        normal: tf.Tensor,
+        negative: tf.Tensor,
+        margin: tf.Tensor,
+        weight: tf.Tensor,
+        n_trimmed: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor, list[dict[str, tf.Tensor]]]:
+        n_normal = tf.shape(normal)[1]
+        with tf.GradientTape() as tape:
+            value = self._forward(tf.concat([normal, negative], axis=1))
+            inside, outside = value[:, :n_normal], value[:, n_normal:]
+            rank = tf.argsort(tf.argsort(tf.stop_gradient(inside), axis=-1), axis=-1)
+            kept = tf.cast(rank >= n_trimmed, value.dtype)
+            hinge = (weight * tf.nn.relu(margin - inside) - inside) * kept
+            loss = tf.reduce_sum(hinge, axis=-1) / tf.cast(n_normal - n_trimmed, value.dtype)
+            loss += tf.reduce_mean(weight * tf.nn.relu(margin + outside) + outside, axis=-1)
+        return loss, inside, tape.gradient(loss, self._weights)
