@@ -57,7 +57,7 @@ Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def _detectors() -> Rows:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for info in sorted(DETECTORS, key=lambda entry: entry.name.lower()):
         notes = [f"at most {info.row_cap} rows"] if info.row_cap else []
         notes += ["transductive"] if info.transductive else []
@@ -67,7 +67,7 @@ def _detectors() -> Rows:
 
 
 def _datasets() -> Rows:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for card in DATASETS:
         shape = f"{card.n_normal} + {card.n_anomaly}, {card.n_features}"
         rows.append((card.name, card.kind, shape, "yes" if card.needs_download else "no", card.source))
@@ -75,12 +75,14 @@ def _datasets() -> Rows:
 
 
 def _attacks() -> Rows:
-    rows = [(card.name, card.needs or "the score only", card.source) for card in ATTACKS]
+    rows: list[tuple[str, ...]] = [
+        (card.name, card.needs or "the score only", card.source) for card in ATTACKS
+    ]
     return ("attack", "needs", "source"), rows
 
 
 def _protocols() -> Rows:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for card in PROTOCOLS.values():
         what = (card.rows.__doc__ or "").strip().splitlines()
         rows.append((card.name, card.scaling, "yes" if card.seeded else "no", what[0] if what else ""))

@@ -39,7 +39,7 @@ def expand(raw: Entry, tables: dict[str, list[Entry]]) -> Suite:
 
 
 def _classes(raw: Entry, dataset: Entry) -> list[str]:
-    if not PROTOCOLS[dataset.get("protocol", raw["protocol"])].by_class:
+    if not PROTOCOLS[_setting("protocol", dataset, raw)].by_class:
         return [""]
     return dataset.get("normal_classes", list(DATASETS[dataset["name"]].classes))
 
@@ -79,7 +79,7 @@ def _spec(raw: Entry, dataset: Entry, normal_class: str, entry: Entry, built: st
     limits = raw.get("limits", {})
     return RunSpec(
         suite=raw["name"],
-        protocol=dataset.get("protocol", raw["protocol"]),
+        protocol=_setting("protocol", dataset, raw),
         dataset=dataset["name"],
         normal_class=normal_class,
         detector=built,
@@ -87,8 +87,8 @@ def _spec(raw: Entry, dataset: Entry, normal_class: str, entry: Entry, built: st
         seed=0,
         built=built,
         build_params=params,
-        radii=tuple(float(r) for r in _radii(raw, dataset, entry)),
-        threats=tuple(entry.get("threats", raw.get("threats", ["both"]))),
+        radii=tuple(float(r) for r in _setting("radii", entry, dataset, raw, default=[])),
+        threats=tuple(_setting("threats", entry, raw, default=["both"])),
         row_cap=entry.get("row_cap", DETECTORS[built].row_cap),
         score_block=entry.get("score_block", DETECTORS[built].score_block),
         wall_seconds=float(limits.get("wall_seconds", 3600)),
@@ -97,13 +97,14 @@ def _spec(raw: Entry, dataset: Entry, normal_class: str, entry: Entry, built: st
     )
 
 
-def _radii(raw: Entry, dataset: Entry, entry: Entry) -> list[float]:
-    return entry.get("radii", dataset.get("radii", raw.get("radii", [])))
+def _setting(name: str, *levels: Entry, default: Any = None) -> Any:
+    """Value of a key on the first level that has it, innermost first."""
+    return next((level[name] for level in levels if name in level), default)
 
 
 def _seeds(raw: Entry, entry: Entry, spec: RunSpec) -> tuple[int, ...]:
     """One seed for a deterministic detector on rows that no seed changes: the others would be copies."""
-    seeds = tuple(entry.get("seeds", raw.get("seeds", [0])))
+    seeds = tuple(_setting("seeds", entry, raw, default=[0]))
     same = DETECTORS[spec.built].deterministic and not PROTOCOLS[spec.protocol].seeded
     return seeds[:1] if same else seeds
 

@@ -376,7 +376,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
         self.lipschitz_ = max(bound, 1.0) if self.outside == "anomalous" else bound
         score = self._score(scaled)
         zero_level = self.contamination == "auto" and self.negatives == "newton"
-        share = DETECTION_SHARE if self.contamination == "auto" else self.contamination
+        share = DETECTION_SHARE if isinstance(self.contamination, str) else self.contamination
         self.offset_ = 0.0 if zero_level else float(np.quantile(score, share))
         return self
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import platform
 import zipfile
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ NUMBERS = ("lipschitz_", "offset_", "margin_", "_spread", "n_features_in_")
 
 def save(model: OCSDF, path: str | Path) -> None:
     """Write a fitted estimator to one file; see ``OCSDF.save``."""
-    arrays = {"center_": model.center_, "scale_": model.scale_}
+    arrays: dict[str, Any] = {"center_": model.center_, "scale_": model.scale_}
     for i, params in enumerate(model.net_.params):
         arrays |= {f"{i}.{name}": array for name, array in params.items()}
     for layer in model.net_.layers:
@@ -41,7 +40,7 @@ def save(model: OCSDF, path: str | Path) -> None:
         "fitted": {name: float(getattr(model, name)) for name in NUMBERS},
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", ())],
         "domain": _describe_domain(model.domain_),
-        "layers": [[type(layer).__name__, asdict(layer)] for layer in model.net_.layers],
+        "layers": [[type(layer).__name__, vars(layer)] for layer in model.net_.layers],
         "input_shape": list(model.net_.input_shape),
         "history": model.history_,
         "checksum": _checksum(arrays),
@@ -120,7 +119,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OCSDF:
     known = set(OCSDF().get_params(deep=False))
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in header["parameters"].items()}
+    given: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in header["parameters"].items()
+    }
     model = OCSDF(**{k: v for k, v in given.items() if k in known})
     model.center_, model.scale_ = arrays["center_"], arrays["scale_"]
     for name in NUMBERS:

@@ -181,7 +181,7 @@ class _Loop:
             drawn = self.rows[self.rng.integers(len(self.rows), size=n)]
             points = (
                 jitter(drawn, recipe.spread, self.rng)
-                if recipe.negatives == "jitter"
+                if isinstance(recipe.negatives, str)
                 else np.asarray(recipe.negatives(drawn, self.rng), self.rows.dtype)
             )
         return points.reshape(self._members, recipe.batch_size, *shape)

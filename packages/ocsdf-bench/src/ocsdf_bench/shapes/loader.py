@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def _from_bytes(name: str, content: bytes, kind: str) -> Shape:
     import trimesh
 
     try:
-        loaded = trimesh.load(io.BytesIO(content), file_type=kind, process=True)
+        loaded: Any = trimesh.load(io.BytesIO(content), file_type=kind, process=True)
     except (ValueError, IndexError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise DataCorruptError(f"mesh '{name}' must be a {kind.upper()} file; got {error}.") from error
     if isinstance(loaded, trimesh.Scene):

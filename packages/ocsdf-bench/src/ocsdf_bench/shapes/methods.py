@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Reconstruction:
     field: Field
     mesh: trimesh.Trimesh | None = None
     lipschitz: float | None = None
-    budget: dict[str, Any] = field(default_factory=dict)
+    budget: dict[str, Any] = dataclasses.field(default_factory=dict)
     encloses: bool = True
 
 
@@ -39,25 +40,30 @@ def ocsdf(
     seed: int,
     *,
     margin: float = 0.02,
+    weight: float = 100.0,
     hidden: tuple[int, ...] = (512, 512, 512, 512),
+    activation: str = "fullsort",
     batch_size: int = 1024,
     newton_steps: int = 8,
-    max_steps: int = 2000,
+    max_steps: int = 10_000,
     learning_rate: float = 5e-4,
+    learning_rate_end: float | None = None,
     quantile: float = 0.01,
 ) -> Reconstruction:
-    """The paper's recipe on B; the surface is the level at ``quantile`` of the training scores."""
+    """The distance recipe on B; the surface is the level at ``quantile`` of the training scores."""
     from ocsdf import OCSDF, Ball
 
-    epochs = max(6, round(max_steps * batch_size / len(sample.points)))
     model = OCSDF.paper(
         margin=margin,
+        weight=weight,
         hidden=tuple(hidden),
-        batch_size=min(batch_size, len(sample.points)),
+        activation=activation,
+        batch_size=batch_size,
         steps=newton_steps,
-        epochs=epochs,
+        epochs=None,
         max_steps=max_steps,
         learning_rate=learning_rate,
+        learning_rate_end=learning_rate_end,
         domain=Ball(1.0),
         scale="none",
         random_state=seed,
@@ -87,7 +93,7 @@ def deepsdf(
     n_targets: int = 20_000,
     spread: float = 0.05,
     clamp: float = 0.1,
-    epochs: int = 40,
+    epochs: int = 30,
 ) -> Reconstruction:
     """A ReLU network a shape, regressed on clamped distances, after DeepSDF (Park et al., CVPR 2019).
 
