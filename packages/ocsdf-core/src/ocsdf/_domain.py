@@ -18,7 +18,7 @@ class Domain(Protocol):
         ...
 
     def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """``n`` uniform points, float64 (n, *shape)."""
+        """``n`` uniform points, float64, shape (n,) + shape."""
         ...
 
     def signed_distance(self, x: Any) -> Any:
@@ -94,7 +94,7 @@ class Box:
         return xp.minimum(xp.maximum(z, self.low.astype(dtype)), self.high.astype(dtype))
 
     def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """``n`` uniform points, float64 (n, *shape); ``shape`` is that of one row."""
+        """``n`` uniform points, float64, shape (n,) + shape; ``shape`` is that of one row."""
         return rng.uniform(self.low, self.high, _sample_shape(n, shape))
 
     def signed_distance(self, x: Any) -> Any:
@@ -185,7 +185,7 @@ class Ball:
         return xp.where(_as_column(norm > self.radius, z), moved, z)
 
     def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """``n`` uniform points, float64 (n, *shape); ``shape`` is that of one row."""
+        """``n`` uniform points, float64, shape (n,) + shape; ``shape`` is that of one row."""
         size = _sample_shape(n, shape)
         direction = rng.standard_normal(size)
         distance = self.radius * rng.uniform(size=n) ** (1 / max(1, int(np.prod(size[1:]))))

@@ -61,14 +61,14 @@ class LipschitzNet:
         return LipschitzNet(self.layers, cast, self.input_shape)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Values (n,) of the mean network on rows (n, *input_shape)."""
+        """Values (n,) of the mean network on rows ``x`` (n, ...)."""
         y = np.asarray(x, self.dtype)[None]
         for layer, params in zip(self.layers, self.params, strict=True):
             y, _ = layer.forward(params, y)
         return y[..., 0].mean(axis=0)
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (n,) and input gradients (n, *input_shape) of the mean network."""
+        """Values (n,) and input gradients, of the shape of ``x``, of the mean network."""
         rows = np.broadcast_to(np.asarray(x, self.dtype), (self.members, *np.shape(x)))
         value, saved = self.forward(rows)
         gradient = self.backward(saved, np.ones_like(value))
