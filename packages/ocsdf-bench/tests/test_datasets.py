@@ -6,10 +6,10 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from ocsdf_bench.card import card
@@ -203,7 +203,7 @@ def test_toy_anomalies_surround_the_normals(source: MirrorOrDownload) -> None:
     assert (np.abs(anomaly).max(axis=0) > np.abs(normal).max(axis=0)).all()
 
 
-def _shown(*arguments: str) -> Result:
+def _shown(*arguments: str) -> Any:
     from ocsdf_bench.cli import app
 
     return CliRunner().invoke(app, ["list", *arguments], env={"COLUMNS": "300", "OCSDF_DATA": ""})
