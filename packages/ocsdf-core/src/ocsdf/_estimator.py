@@ -473,7 +473,7 @@ def _check_rows(X: Any, caller: str, images: bool) -> None:
     """Sentences where scikit-learn's messages take several lines."""
     if hasattr(X, "tocsr"):
         raise TypeError(_check.sentence("X", caller, "dense", "a sparse matrix", "pass X.toarray()"))
-    shape = np.shape(X)
+    shape = np.asarray(X).shape
     if len(shape) != 2 and not images:
         remedy = "Reshape your data: X.reshape(-1, 1) is one feature, X.reshape(1, -1) one row"
         allowed = "2-dimensional (n_rows, n_features)"

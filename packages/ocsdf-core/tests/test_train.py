@@ -1,0 +1,114 @@
+"""The loop does what the article's algorithms say, and never leaves the constraint."""
+
+import numpy as np
+import pytest
+
+from ocsdf import OCSDF, Box, build, dense, hkr_loss, newton_raphson
+from ocsdf._loss import hkr_slopes
+from ocsdf._numpy_engine import NumpyEngine
+from ocsdf._stiefel import orthonormal, polar
+from ocsdf._train import Recipe, train
+
+SETTINGS = {"margin": 0.5, "weight": 10.0, "domain": Box(-5.0, 5.0), "batch_size": 16}
+
+
+class CountingEngine(NumpyEngine):
+    """Counts losses and records how far the kernels are from orthonormal."""
+
+    def __init__(self, net):
+        super().__init__(net)
+        self.negatives, self.drift = [], 0.0
+
+    def loss_and_gradient(self, normal, negative, margin, weight, n_trimmed):
+        self.negatives.append(negative)
+        for params in self.net.params:
+            if "kernel" in params:
+                small = min(params["kernel"].shape[-2:])
+                values = np.linalg.svd(params["kernel"].astype(float), compute_uv=False)[..., :small]
+                self.drift = max(self.drift, float(np.abs(values**2 - 1).max()))
+        return super().loss_and_gradient(normal, negative, margin, weight, n_trimmed)
+
+
+def run(**settings):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(50, 3)).astype(np.float32)
+    engine = CountingEngine(build(dense((16, 16)), rows, members=2, rng=rng).astype("float32"))
+    history = train(engine, rows, Recipe(**{**SETTINGS, **settings}), rng)
+    return engine, history
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_algorithm_3_makes_k_updates_on_each_batch_of_negatives(k):
+    engine, history = run(negatives="newton", updates=6, updates_per_batch=k)
+    assert len(engine.negatives) == history.update[-1] == 6
+    assert len({negatives.tobytes() for negatives in engine.negatives}) == 6 // k
+
+
+def test_algorithm_2_trains_on_a_pool_until_the_loss_settles():
+    engine, history = run(negatives="jitter", updates=40, updates_per_batch="converge")
+    assert history.update[-1] == 40
+    assert len({negatives.tobytes() for negatives in engine.negatives}) < 40
+
+
+def test_warm_start_leaves_the_negatives_uniform_on_the_domain():
+    engine, _ = run(negatives="newton", updates=4, warmup=4)
+    first = np.concatenate(engine.negatives).reshape(-1, 3)
+    assert np.abs(first).max() <= 5.0
+    assert np.abs(first.mean()) < 1.0
+    moved, _ = run(negatives="newton", updates=4, warmup=0)
+    assert not np.array_equal(np.concatenate(moved.negatives).reshape(-1, 3), first)
+
+
+def test_kernels_stay_orthonormal_and_end_on_the_manifold():
+    engine, _ = run(negatives="newton", updates=60)
+    # The cap of 0.03 on an update leaves 0.06 off, of which a Newton-Schulz step leaves 3/4 of the square.
+    assert engine.drift <= 3e-3
+    for params in engine.net.finished().params:
+        if "kernel" in params:
+            assert np.linalg.svd(params["kernel"], compute_uv=False).max() <= 1 + 1e-12
+
+
+def test_training_separates_a_cluster_from_its_surroundings():
+    X = 0.1 * np.random.default_rng(1).normal(size=(200, 2))
+    model = OCSDF.paper(
+        margin=0.1, hidden=(32, 32), epochs=None, max_steps=300, learning_rate=5e-3, scale="none",
+        domain=Box(-3.0, 3.0), random_state=0,
+    ).fit(X)  # fmt: skip
+    corners = np.array([[2.5, 2.5], [-2.5, 2.5], [2.5, -2.5], [-2.5, -2.5]])
+    assert model.score_samples(X).min() > model.score_samples(corners).max() + 1.0
+
+
+def test_the_loss_at_hand_worked_points():
+    # Normals 2 and 0.5 at margin 1: hinges 0 and 0.5, so (-2 + 10 * 0.5 - 0.5) / 2; the negative adds -3.
+    assert hkr_loss([2.0, 0.5], [-3.0], margin=1.0, weight=10.0) == -1.75
+    loss, normal, negative = hkr_slopes(np.array([[2.0, 0.5]]), np.array([[-3.0, 0.0]]), 1.0, 10.0)
+    np.testing.assert_allclose(loss, [(-2.0 + 5.0 - 0.5) / 2 + (-3.0 + 10.0) / 2])
+    np.testing.assert_allclose(normal, [[-0.5, -5.5]])
+    np.testing.assert_allclose(negative, [[0.5, 5.5]])
+
+
+def test_trimmed_normals_have_no_slope():
+    _, slope, _ = hkr_slopes(np.array([[0.3, -5.0, 0.2]]), np.zeros((1, 2)), 1.0, 10.0, n_trimmed=1)
+    assert slope[0, 1] == 0.0
+    assert (slope[0, [0, 2]] == -5.5).all()
+
+
+def test_newton_raphson_closes_most_of_the_gap_of_an_affine_function_and_stays_inside():
+    rng = np.random.default_rng(2)
+
+    def affine(z):
+        return z @ np.array([0.6, 0.8]) - 1.0, np.broadcast_to([0.6, 0.8], z.shape)
+
+    domain = Box(-5.0, 5.0)
+    start = domain.sample(500, 2, rng)
+    points = newton_raphson(affine, start, steps=8, domain=domain, random_state=rng)
+    assert domain.contains(points).all()
+    # Each point closes 1 - (1 - eta / 8)^8 of its gap, eta uniform on [0, 1]: 36 % on average.
+    assert np.abs(affine(points)[0]).mean() < 0.75 * np.abs(affine(start)[0]).mean()
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 3), (1, 3, 5), (4, 4, 4)])
+def test_orthonormal_and_polar_kernels_have_singular_values_one(shape):
+    rng = np.random.default_rng(3)
+    for kernel in (orthonormal(rng, shape), polar(rng.normal(size=shape))):
+        np.testing.assert_allclose(np.linalg.svd(kernel, compute_uv=False), 1.0, atol=1e-12)
