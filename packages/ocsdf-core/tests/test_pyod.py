@@ -66,7 +66,7 @@ def test_clone_keeps_the_settings_and_nested_parameters_are_reached(detector):
 
 
 def test_defaults_are_the_detection_recipe(rows):
-    assert OCSDF().fit(rows[:50]).estimator_.n_networks == 3
+    assert OCSDF().fit(rows[:50]).estimator_.get_params() == Estimator().get_params()
 
 
 def test_not_fitted_and_wrong_contamination_are_refused(rows):

@@ -46,7 +46,7 @@ class OCSDF(BaseDetector):
     >>> import numpy as np
     >>> from ocsdf import OCSDF as Estimator
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> detector = OCSDF(estimator=Estimator(max_steps=100, random_state=0)).fit(X)
+    >>> detector = OCSDF(estimator=Estimator(random_state=0)).fit(X)
     >>> detector.predict(np.array([[0.0, 0.0], [8.0, 8.0]]))
     array([0, 1])
     >>> int(detector.labels_.sum())
