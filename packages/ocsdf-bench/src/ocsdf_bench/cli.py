@@ -263,6 +263,17 @@ def _read_suite(path: Path, plugins: list[Path] | None) -> Any:
         raise typer.Exit(2) from error
 
 
+@app.command()
+def toy2d(
+    suite: Annotated[Path, typer.Argument(help="Study file, e.g. benchmarks/toy2d.toml.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; default reports/toy2d.")] = None,
+) -> None:
+    """Draw the pictures in the plane: level sets, certified radii, how near f - m is to a signed distance."""
+    from ocsdf_bench.toy2d import run_toy2d
+
+    run_toy2d(suite, out or Path("reports/toy2d"))
+
+
 def _load_plugins(plugins: list[Path] | None) -> None:
     from ocsdf_bench.plugin import PluginError, load_plugins
 

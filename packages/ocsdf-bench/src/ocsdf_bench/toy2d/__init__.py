@@ -1,0 +1,18 @@
+"""Pictures in the plane: level sets beside other detectors, and how near f - m comes to a signed distance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def run_toy2d(suite: Path, out: Path) -> None:
+    """Measure what ``suite`` asks for, then write runs.csv, the figures and the page into ``out``.
+
+    What is in ``out`` already is not measured again.
+    """
+    from ocsdf_bench.toy2d.measure import measure, read_suite
+    from ocsdf_bench.toy2d.report import write_report
+
+    plan = read_suite(suite)
+    measure(plan, out)
+    write_report(plan, out)
