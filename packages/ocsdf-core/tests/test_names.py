@@ -26,6 +26,7 @@ PUBLIC = [
     "newton_raphson",
     "operator_norm_bound",
     "references",
+    "sample_boundary",
 ]
 
 

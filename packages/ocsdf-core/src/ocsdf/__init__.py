@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ocsdf._domain import Ball, Box
     from ocsdf._estimator import OCSDF
     from ocsdf._loss import hkr_loss
-    from ocsdf._negatives import newton_raphson
+    from ocsdf._negatives import newton_raphson, sample_boundary
     from ocsdf._network import LipschitzNet, build, dense, references
     from ocsdf._persist import load
 
@@ -43,6 +43,7 @@ _HOME = {
     "newton_raphson": "_negatives",
     "operator_norm_bound": "_bound",
     "references": "_network",
+    "sample_boundary": "_negatives",
 }
 __version__ = "0.1.0"
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "newton_raphson",
     "operator_norm_bound",
     "references",
+    "sample_boundary",
 ]
 
 

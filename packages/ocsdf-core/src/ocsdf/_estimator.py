@@ -14,6 +14,7 @@ from ocsdf import _check
 from ocsdf._certificate import Certificate
 from ocsdf._domain import Box, Domain
 from ocsdf._layers import Layer
+from ocsdf._negatives import sample_boundary
 from ocsdf._network import BUILDERS, LipschitzNet, build, dense, has_gradients, references
 from ocsdf._numpy_engine import NumpyEngine
 from ocsdf._parameters import check_parameters
@@ -283,6 +284,31 @@ class OCSDF(OutlierMixin, BaseEstimator):
         scaled = self._scaled(rows)
         parts = [self._score_gradient(part) for part in self._chunks(scaled)]
         return (np.concatenate(parts) / self.scale_).reshape(rows.shape)
+
+    def sample_boundary(
+        self, n: int, level: float | None = None, steps: int = 64, random_state: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, ...) where the network's f is ``level``, in input units, and ``|f - level|`` (n,).
+
+        Parameters
+        ----------
+        n : int
+            Points; each starts at a uniform point of the domain.
+        level : float or None
+            Value of f; None is the threshold. The mean score gives typical rows.
+        steps : int
+            Newton steps.
+        random_state : int, Generator, RandomState or None
+        """
+        check_is_fitted(self)
+        n = _check.integer(n, "n", "OCSDF.sample_boundary", low=1)
+        rng = _check.generator(random_state, "random_state", "OCSDF.sample_boundary")
+        start = self.domain_.sample(n, self.net_.input_shape, rng)
+        goal = self.offset_ if level is None else level
+        points, residuals = sample_boundary(
+            self.net_.value_and_gradient, start, level=goal, steps=steps, domain=self.domain_
+        )
+        return points * self.scale_ + self.center_, residuals
 
     def to_tensorflow(self) -> Callable[[Any], Any]:
         """The score as a differentiable function of tensors: (n, n_features) to (n,), the scaler inside.

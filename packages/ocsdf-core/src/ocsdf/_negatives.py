@@ -80,6 +80,67 @@ def newton_raphson(
     return z
 
 
+def sample_boundary(
+    value_and_gradient: ValueAndGradient,
+    start: np.ndarray,
+    *,
+    level: float = 0.0,
+    steps: int = 64,
+    domain: Domain | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points of the set f = level, by whole Newton steps from ``start``.
+
+    The steps of :func:`newton_raphson` are shortened to spread negatives on the way; these go all the way.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        (n, ...) -> f (n,) and its gradient (n, ...).
+    start : array (n, ...)
+        Usually uniform on the domain.
+    level : float
+        Value of f to reach, such as the mean score for the synthesis of typical rows.
+    steps : int
+        Newton steps, >= 1.
+    domain : Domain or None
+        Points are projected on it after each step.
+
+    Returns
+    -------
+    points : array (n, ...)
+        Of each path, the point that came nearest to the level.
+    residuals : array (n,)
+        ``|f - level|`` there: 0 up to rounding where the level was reached.
+
+    Raises
+    ------
+    ValueError
+        If ``steps`` is below 1 or ``level`` is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def cone(z):
+    ...     norm = np.linalg.norm(z, axis=1)
+    ...     return 2.0 - norm, -z / norm[:, None]
+    >>> sample_boundary(cone, np.array([[3.0, 4.0]]), level=1.0)
+    (array([[0.6, 0.8]]), array([0.]))
+    """
+    steps = _check.integer(steps, "steps", "sample_boundary", low=1)
+    level = _check.number(level, "level", "sample_boundary")
+    z = best = start
+    residual = np.full(len(start), np.inf)
+    whole = np.ones(len(start))
+    for step in range(steps + 1):
+        gap = np.abs(value_and_gradient(z)[0] - level)
+        better = gap < residual
+        residual = np.where(better, gap, residual)
+        best = np.where(better.reshape(-1, *(1,) * (z.ndim - 1)), z, best)
+        if step < steps:
+            z, _ = newton_step(value_and_gradient, z, whole, domain, level)
+    return best, residual
+
+
 def newton_step(
     value_and_gradient: ValueAndGradient,
     z: np.ndarray,
