@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from ocsdf_bench.metric import Measurement
 from ocsdf_bench.store import Run
 from ocsdf_bench.suite import RunSpec, digest
+
+# Same examples on every machine, and no clock: a failure is a fact about the code.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 HOSTILE = "<script>alert(1)</script>|_&%$#{}~^\\`*[x](y)\n# end"
 DATASETS = ("breastw", "cardio", "glass", "http", "wine", "wbc")
