@@ -68,6 +68,8 @@ def _check_network(model: Any) -> None:
     elif not (network is None or callable(network) or isinstance(network, tuple | LipschitzNet)):
         allowed = "None, a builder's name, a tuple of layers, a function or a LipschitzNet"
         raise TypeError(_check.sentence("network", CALLER, allowed, network))
+    if isinstance(network, tuple) and not (network and all(hasattr(layer, "forward") for layer in network)):
+        raise TypeError(_check.sentence("network", CALLER, "a non-empty tuple of layers", network))
     _check.choice(model.engine, "engine", CALLER, ("auto", "numpy", "tensorflow"))
 
 
@@ -78,6 +80,8 @@ def _check_data_rules(model: Any) -> None:
         raise TypeError(_check.sentence("domain", CALLER, '"auto", a Box or a Ball', model.domain))
     _check.choice(model.scale, "scale", CALLER, ("standard", "none"))
     _check.choice(model.outside, "outside", CALLER, ("score", "anomalous"))
+    if not isinstance(model.verbose, bool):
+        _check.integer(model.verbose, "verbose", CALLER, low=0)
     if not (isinstance(model.contamination, str) and model.contamination == "auto"):
         _check.number(
             model.contamination, "contamination", CALLER, low=0.0, high=0.5, open_low=True, remedy='or "auto"'
