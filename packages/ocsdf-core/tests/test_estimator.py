@@ -1,6 +1,7 @@
 """OCSDF is a scikit-learn outlier estimator: what it accepts, what it refuses, what its attributes say."""
 
 import io
+import re
 import subprocess
 import sys
 from contextlib import redirect_stderr
@@ -104,6 +105,33 @@ def test_progress_is_one_line_on_stderr(X):
     assert "OCSDF" in stream.getvalue()
 
 
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_nothing_is_written_to_stdout_and_nothing_at_all_unless_asked(verbose, X, capsys):
+    OCSDF(**TINY, verbose=verbose).fit(X)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert bool(written.err) == bool(verbose)
+
+
+def test_parameters_are_stored_as_given_and_cloned_without_the_fit(X):
+    hidden = [8]
+    model = OCSDF(hidden=hidden, max_steps=2).fit(X)
+    assert model.get_params()["hidden"] is hidden
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "net_")
+    assert copy.set_params(margin=0.3) is copy
+    assert copy.fit(X).margin_ == 0.3
+    with pytest.raises(ValueError, match="Invalid parameter 'margins'"):
+        copy.set_params(margins=1.0)
+
+
+def test_overrides_of_the_distance_recipe_win_and_the_rest_is_its_own():
+    model = OCSDF.paper(margin=0.2, epochs=3)
+    assert (model.margin, model.epochs, model.hidden) == (0.2, 3, (512,) * 4)
+    assert (model.negatives, model.trim, model.n_networks) == ("newton", 0.0, 1)
+
+
 def test_history_has_one_entry_per_record_and_slope_never_falls(X):
     history = OCSDF(**TINY).fit(X).history_
     assert set(history) == {"update", "loss", "inside", "gradient_norm", "slope"}
@@ -128,13 +156,20 @@ BAD_PARAMETERS = [
     ("epochs", 0), ("warmup_epochs", -1), ("max_steps", -1), ("batch_size", 0), ("learning_rate", 0.0),
     ("level", "low"), ("pull", "outward"), ("updates_per_batch", 0), ("domain", "cube"), ("scale", "robust"),
     ("outside", "clip"), ("contamination", 0.0), ("contamination", 0.6), ("network", "resnet"),
-    ("network", 3), ("engine", "torch"), ("random_state", "seed"),
+    ("network", 3), ("network", ()), ("network", (3,)), ("engine", "torch"), ("random_state", "seed"),
+    ("random_state", -1), ("margin", float("inf")), ("margin", True), ("weight", float("inf")),
+    ("trim", -0.1), ("hidden", 64), ("hidden", (8, 0)), ("activation", None), ("epochs", 1.5),
+    ("max_steps", 2.0), ("batch_size", 1.5), ("n_networks", True), ("learning_rate_end", -1.0),
+    ("level", float("nan")), ("updates_per_batch", "settle"), ("contamination", -0.1),
+    ("contamination", "high"), ("contamination", float("nan")), ("verbose", -1), ("verbose", "loud"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_PARAMETERS)
 def test_a_bad_parameter_is_named_in_one_sentence(name, value, X):
-    with pytest.raises((ValueError, TypeError), match=rf"`{name}` of OCSDF must be .*; got ") as caught:
+    widths = name == "hidden" and isinstance(value, tuple) and value
+    got = re.escape(repr(value[-1] if widths else value))  # of widths, the wrong one is shown
+    with pytest.raises((ValueError, TypeError), match=rf"`{name}` of OCSDF must be .*; got {got}") as caught:
         OCSDF(**{name: value}).fit(X)
     assert str(caught.value).count("\n") == 0
 
@@ -176,8 +211,33 @@ def test_another_number_of_features_and_an_unfitted_model_are_refused(X):
         OCSDF().predict(X)
 
 
+def test_other_feature_names_and_another_order_are_refused(X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = OCSDF(random_state=0).fit(frame)
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- z"):
+        model.predict(frame.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        model.predict(frame[["b", "a", "c"]])
+
+
+def test_an_unknown_unit_of_the_radius_is_refused(X):
+    with pytest.raises(ValueError, match=r"`unit` of OCSDF.certified_radius must be .*; got 'pixel'"):
+        OCSDF().fit(X).certified_radius(X, unit="pixel")
+
+
+@pytest.mark.parametrize("method", ["score_samples", "certify", "input_gradient", "save", "to_tensorflow"])
+def test_every_method_asks_for_a_fit_first(method, X):
+    given = () if method == "to_tensorflow" else (X,)
+    with pytest.raises(ValueError, match="not fitted"):
+        getattr(OCSDF(), method)(*given)
+
+
 ODD_ROWS = {
     "two rows": np.array([[0.0, 1.0], [1.0, 3.0]]),
+    "fewer rows than a batch": np.random.default_rng(2).normal(size=(7, 3)),
+    "one column": np.random.default_rng(3).normal(size=(20, 1)),
+    "lists": [[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]],
     "constant columns": np.c_[np.ones(30), np.arange(30.0), np.full(30, 1e9)],
     "all rows equal": np.ones((20, 3)),
     "duplicated rows": np.repeat(np.arange(10.0)[:, None], 4, axis=0),
@@ -191,10 +251,10 @@ ODD_ROWS = {
 
 
 @pytest.mark.parametrize("rows", ODD_ROWS.values(), ids=list(ODD_ROWS))
-@pytest.mark.parametrize("name", ["default", "dense"])
+@pytest.mark.parametrize("name", RECIPES)
 def test_odd_rows_are_accepted_with_finite_scores(name, rows):
     model = clone(RECIPES[name]).fit(rows)
-    far = rows.astype(float) + 100 * (1 + np.abs(rows.astype(float)))
+    far = np.asarray(rows, float) + 100 * (1 + np.abs(np.asarray(rows, float)))  # outside the domain
     assert np.isfinite(model.score_samples(rows)).all()
     assert np.isfinite(model.score_samples(far)).all()
     assert np.isfinite(model.certified_radius(rows)).all()
@@ -208,6 +268,8 @@ def test_frames_of_pandas_and_polars_score_as_arrays(X):
         # A frame's columns lie in another order in memory, and sums in another order round otherwise.
         model = OCSDF(random_state=0).fit(frame)
         np.testing.assert_allclose(model.score_samples(frame), scores, rtol=1e-12)
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        assert model.n_features_in_ == 3
 
 
 def test_a_ball_is_a_domain_too(X):

@@ -7,7 +7,7 @@ from ocsdf import OCSDF, Box, build, dense, hkr_loss, newton_raphson
 from ocsdf._loss import hkr_slopes
 from ocsdf._numpy_engine import NumpyEngine
 from ocsdf._stiefel import orthonormal, polar
-from ocsdf._train import Recipe, train
+from ocsdf._train import Recipe, _batches, train
 
 SETTINGS = {"margin": 0.5, "weight": 10.0, "domain": Box(-5.0, 5.0), "batch_size": 16}
 
@@ -112,3 +112,61 @@ def test_orthonormal_and_polar_kernels_have_singular_values_one(shape):
     rng = np.random.default_rng(3)
     for kernel in (orthonormal(rng, shape), polar(rng.normal(size=shape))):
         np.testing.assert_allclose(np.linalg.svd(kernel, compute_uv=False), 1.0, atol=1e-12)
+
+
+def test_a_pool_of_algorithm_2_is_used_again_and_then_replaced():
+    # At rate 0 the loss moves with the normals drawn only: some pools last two passes, none lasts for ever.
+    engine, _ = run(negatives="jitter", updates=200, updates_per_batch="converge", learning_rate=0.0)
+    sent = [negatives.tobytes() for negatives in engine.negatives]
+    pools = [sent[i : i + 8] for i in range(0, 200, 8)]
+    assert all(len(set(pool)) == 8 for pool in pools)
+    again = [first == second for first, second in zip(pools, pools[1:], strict=False)]
+    assert any(again)
+    assert not all(again)
+
+
+@pytest.mark.parametrize(("trim", "dropped"), [(0.0, 0), (0.25, 4)])
+def test_trimming_starts_after_thirty_percent_of_the_updates(trim, dropped):
+    recipe = Recipe(negatives="jitter", updates=10, trim=trim, **SETTINGS)
+    assert [recipe.n_trimmed(update) for update in range(10)] == [0] * 3 + [dropped] * 7
+
+
+def test_the_rate_falls_linearly_to_its_end():
+    recipe = Recipe(negatives="jitter", updates=4, learning_rate=1.0, learning_rate_end=0.2, **SETTINGS)
+    np.testing.assert_allclose([recipe.rate(update) for update in range(4)], [1.0, 0.8, 0.6, 0.4])
+
+
+def test_warm_up_ends_when_it_says_so():
+    half, _ = run(negatives="newton", updates=4, warmup=2)
+    whole, _ = run(negatives="newton", updates=4, warmup=4)
+    same = [np.array_equal(a, b) for a, b in zip(half.negatives, whole.negatives, strict=True)]
+    assert same == [True, True, False, False]
+
+
+def test_each_network_walks_through_all_rows_before_it_repeats_one():
+    batches = _batches(10, 3, 4, np.random.default_rng(0))
+    walk = np.concatenate([next(batches) for _ in range(5)], axis=1)
+    for epoch in (walk[:, :10], walk[:, 10:]):
+        np.testing.assert_array_equal(np.sort(epoch, axis=1), np.tile(np.arange(10), (3, 1)))
+    assert not np.array_equal(walk[0], walk[1])
+
+
+def test_a_function_draws_the_negatives_and_the_report_counts_every_update():
+    seen = []
+    rows = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    rng = np.random.default_rng(1)
+    engine = CountingEngine(build(dense((8,)), rows, members=1, rng=rng).astype("float32"))
+    recipe = Recipe(negatives=lambda drawn, rng: drawn + 7.0, updates=3, **SETTINGS)
+    history = train(engine, rows, recipe, rng, lambda update, history: seen.append(update))
+    assert seen == history.update == [1, 2, 3]
+    allowed = {row.tobytes() for row in rows + np.float32(7.0)}
+    assert {row.tobytes() for batch in engine.negatives for row in batch[0]} <= allowed
+
+
+def test_history_measures_what_it_says_and_no_slope_above_the_constant():
+    engine, history = run(negatives="newton", updates=90)
+    assert history.update == list(range(2, 91, 2))
+    assert all(0.0 <= share <= 1.0 for share in history.inside)
+    assert max(history.slope) <= (1 + 3e-3) ** 3  # three kernels, each within the drift bound
+    assert (np.array(history.gradient_norm) <= np.array(history.slope)).all()
+    assert engine.net.finished().lipschitz() <= 1 + 1e-6
