@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,7 +21,7 @@ class OCSDFDetector:
 
     The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows, and 1,000 updates at width 256
     above, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this.
-    Images reach a dense network flattened; their domain is the box of the values seen in training, unless
+    Images reach a network of tables flattened; their domain is the box of the values seen in training, unless
     ``params`` has one.
 
     Parameters
@@ -37,7 +36,7 @@ class OCSDFDetector:
         self._recipe = recipe
         self._params = params
         self._seed = seed
-        self._flat = params.get("network", "dense") == "dense"
+        self._flat = params.get("network") in (None, "dense", "references")
         self.budget: dict[str, Any] = {}
 
     def fit(self, X: np.ndarray) -> None:
@@ -63,20 +62,9 @@ class OCSDFDetector:
         return -self._model.input_gradient(self._rows(X)).reshape(X.shape)
 
     def tensorflow_score(self, x: tf.Tensor) -> tf.Tensor:
-        """The NumPy score and gradient as one differentiable operation: float64 inside, for any network."""
         import tensorflow as tf
 
-        @tf.custom_gradient
-        def score(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                slope = tf.ensure_shape(tf.numpy_function(self.gradient, [x], tf.float64), x.shape)
-                weight = tf.reshape(upstream, (-1, *(1,) * (len(x.shape) - 1)))
-                return weight * tf.cast(slope, x.dtype)
-
-            value = tf.ensure_shape(tf.numpy_function(self.anomaly_score, [x], tf.float64), x.shape[:1])
-            return tf.cast(value, x.dtype), gradient
-
-        return score(x)
+        return -self._model.to_tensorflow()(tf.reshape(x, (len(x), -1)) if self._flat else x)
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         return X.reshape(len(X), -1) if self._flat else X
