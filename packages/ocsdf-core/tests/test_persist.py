@@ -8,22 +8,36 @@ import numpy as np
 import pytest
 
 import ocsdf
-from ocsdf import OCSDF, Ball
+from ocsdf import OCSDF, Ball, Box, LipschitzNet, build, dense, references
+from ocsdf._persist import _checksum
+
+
+def drawn_by_a_function(x, members, rng):
+    return build(dense((6,), sort=None), x, members=members, rng=rng)
+
 
 X = np.random.default_rng(0).normal(size=(60, 3)) * [1.0, 5.0, 0.1]
 DETECTORS = {
     "references": OCSDF(random_state=0),
     "dense": OCSDF(hidden=(8, 8), max_steps=5, random_state=0, outside="anomalous"),
     "paper": OCSDF.paper(hidden=(8,), max_steps=5, random_state=0, domain=Ball(5.0)),
+    "layers": OCSDF(
+        network=dense((8,), sort=3), max_steps=5, random_state=0, domain=Box(-5.0, [5.0, 6.0, 7.0])
+    ),
+    "function": OCSDF(network=drawn_by_a_function, max_steps=5, random_state=0),
+    "unscaled": OCSDF(network=references(count=20), scale="none", n_networks=np.int64(2), random_state=0),
 }
 
 
-def rewritten(path, change):
-    """The file with its header changed by ``change``."""
+def rewritten(path, change, seal=True):
+    """The file with its content changed by ``change``, its checksum right again unless not to be sealed."""
     with np.load(path) as content:
         arrays = {name: content[name] for name in content.files}
     header = json.loads(bytes(arrays["header"]))
+    del arrays["header"]
+    old = header.pop("checksum")
     change(header, arrays)
+    header["checksum"] = _checksum(header, arrays) if seal else old
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with open(path, "wb") as file:
         np.savez(file, **arrays)
@@ -45,9 +59,24 @@ def test_scores_and_certificates_survive_bit_for_bit(name, tmp_path):
     np.testing.assert_array_equal(again.certified_radius(X), model.certified_radius(X))
     assert again.history_ == model.history_
     assert again.domain_ == model.domain_
-    assert {k: v for k, v in again.get_params().items() if k != "domain"} == {
-        k: v for k, v in model.get_params().items() if k != "domain"
-    }
+    stored = {k: v for k, v in model.get_params().items() if k != "network" or not callable(v)}
+    assert {k: again.get_params()[k] for k in stored} == stored
+
+
+def test_a_network_from_a_function_is_stored_as_what_was_fitted(tmp_path):
+    DETECTORS["function"].fit(X).save(tmp_path / "model")
+    again = ocsdf.load(tmp_path / "model")
+    assert isinstance(again.network, LipschitzNet)
+    assert again.network is again.net_
+
+
+def test_rows_are_images_after_loading_where_they_were_before(tmp_path):
+    images = np.random.default_rng(1).integers(0, 256, (30, 4, 4), np.uint8)
+    model = OCSDF(network=references(count=20), random_state=0).fit(images)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        ocsdf.load(tmp_path / "model").score_samples(images), model.score_samples(images)
+    )
 
 
 def test_feature_names_survive(tmp_path):
@@ -57,13 +86,40 @@ def test_feature_names_survive(tmp_path):
     assert list(ocsdf.load(tmp_path / "model").feature_names_in_) == ["a", "b", "c"]
 
 
-def test_loading_and_certifying_imports_no_tensorflow(saved):
+def test_every_kind_of_network_scores_and_certifies_without_tensorflow(tmp_path):
+    for name, model in DETECTORS.items():
+        model.fit(X).save(tmp_path / name)
+    np.save(tmp_path / "X.npy", X)
     code = (
-        f"import sys, numpy, ocsdf; ocsdf.load({str(saved)!r}).certify(numpy.ones((1, 3)));"
-        "print('tensorflow' in sys.modules)"
+        "import sys, pathlib, numpy as np, ocsdf\n"
+        f"folder = pathlib.Path({str(tmp_path)!r}); X = np.load(folder / 'X.npy')\n"
+        f"for name in {list(DETECTORS)}:\n"
+        "    model = ocsdf.load(folder / name, backend='numpy')\n"
+        "    model.certify(X), model.predict(X), model.input_gradient(X)\n"
+        "    np.save(folder / (name + '.npy'), model.score_samples(X))\n"
+        "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
+    assert run.stdout.strip() == "[]"
+    for name, model in DETECTORS.items():
+        # Another process may share its rows among another number of threads.
+        np.testing.assert_allclose(np.load(tmp_path / f"{name}.npy"), model.score_samples(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["references", "dense", "paper"])
+def test_tensorflow_scores_what_numpy_scores(name, tmp_path):
+    DETECTORS[name].fit(X).save(tmp_path / "model")
+    numpy, tensorflow = (ocsdf.load(tmp_path / "model", backend=b) for b in ("numpy", "tensorflow"))
+    np.testing.assert_allclose(tensorflow.score_samples(X), numpy.score_samples(X), atol=1e-9)
+    np.testing.assert_allclose(tensorflow.input_gradient(X), numpy.input_gradient(X), atol=1e-8)
+    assert tensorflow.certify(X).lipschitz == numpy.certify(X).lipschitz
+
+
+def test_an_unknown_backend_is_refused(saved):
+    with pytest.raises(
+        ValueError, match=r"`backend` of ocsdf.load must be one of 'numpy', 'tensorflow'; got"
+    ):
+        ocsdf.load(saved, backend="torch")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 torn", np.lib.format.magic(1, 0) + b"x"])
@@ -86,21 +142,54 @@ def test_a_truncated_file_is_refused(saved):
         ocsdf.load(saved)
 
 
-def test_changed_weights_are_found(saved):
-    def change(header, arrays):
-        arrays["0.points"] = arrays["0.points"] + 1
-
-    rewritten(saved, change)
-    with pytest.raises(ValueError, match="checksum"):
+def test_an_object_array_is_not_unpickled(saved):
+    with np.load(saved) as content:
+        arrays = dict(content)
+    with open(saved, "wb") as file:
+        np.savez(file, **arrays, more=np.array([print], object))
+    with pytest.raises(ValueError, match="must be a file that OCSDF.save wrote"):
         ocsdf.load(saved)
 
 
-def test_a_bound_below_what_the_weights_prove_is_refused(saved):
-    def change(header, arrays):
-        header["fitted"]["lipschitz_"] = 0.5
+def changed_weights(header, arrays):
+    arrays["0.points"] = arrays["0.points"] + 1
 
+
+def changed_threshold(header, arrays):
+    header["fitted"]["offset_"] += 0.1
+
+
+@pytest.mark.parametrize("change", [changed_weights, changed_threshold])
+def test_damage_anywhere_is_found(change, saved):
+    rewritten(saved, change, seal=False)
+    with pytest.raises(ValueError, match=r"undamaged \(its checksum does not match\)"):
+        ocsdf.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda h, a: h["fitted"].update(lipschitz_=0.5), r"lipschitz is 0\.5, the weights prove 1\.0"),
+        (
+            lambda h, a: h["fitted"].update(offset_=float("nan")),
+            "`offset_` of ocsdf.load must be a finite number",
+        ),
+        (
+            lambda h, a: h["parameters"].update(trim=0.9),
+            "`trim` of OCSDF must be a finite number >= 0 and <= 0.5",
+        ),
+        (lambda h, a: h["parameters"].update(new=1), "new is a parameter of ocsdf-core"),
+        (lambda h, a: h["domain"].update(low=[1.0, 2.0]), "high"),
+        (lambda h, a: h.pop("versions"), "versions"),
+        (lambda h, a: h["layers"][0].update(kind="Unknown"), "Unknown"),
+        (lambda h, a: a.update(scale_=a["scale_"] * [1, 0, 1]), "the scale is not one positive number"),
+        (lambda h, a: a.update(center_=a["center_"][:2]), "shape"),
+        (lambda h, a: a.pop("0.points"), "points"),
+    ],
+)
+def test_content_that_makes_no_detector_is_refused_with_the_reason(change, reason, saved):
     rewritten(saved, change)
-    with pytest.raises(ValueError, match=r"lipschitz is 0\.5, the weights prove 1\.0"):
+    with pytest.raises(ValueError, match=rf"`path` of ocsdf.load must be whole, .*{reason}"):
         ocsdf.load(saved)
 
 
