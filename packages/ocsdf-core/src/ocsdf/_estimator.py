@@ -15,7 +15,7 @@ from ocsdf._certificate import Certificate
 from ocsdf._domain import Box, Domain
 from ocsdf._layers import Layer
 from ocsdf._negatives import sample_boundary
-from ocsdf._network import BUILDERS, LipschitzNet, build, dense, has_gradients, references
+from ocsdf._network import BUILDERS, LipschitzNet, build, dense, references, trains_in_numpy
 from ocsdf._numpy_engine import NumpyEngine
 from ocsdf._parameters import check_parameters
 from ocsdf._progress import Progress
@@ -485,7 +485,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
 
 
 def _engine(name: str, net: LipschitzNet) -> Engine:
-    if name == "numpy" or (name == "auto" and has_gradients(net)):
+    if name == "numpy" or (name == "auto" and trains_in_numpy(net)):
         return NumpyEngine(net)
     from ocsdf._tensorflow_engine import TensorflowEngine
 

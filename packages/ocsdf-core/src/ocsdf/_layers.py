@@ -2,7 +2,8 @@
 
 A layer is a frozen value without weights. Its weights are a dict of arrays whose leading axis counts the
 networks that are trained side by side (``M``), so ``x`` is (M, n, ...), and (1, n, ...) is read by all of
-them. A kernel is kept on its constraint by ``constrain`` after each update, never inside the forward pass.
+them; an image is (M, n, h, w, c). A kernel is kept on its constraint by ``constrain`` after each update,
+never inside the forward pass.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from ocsdf._bound import dense_norm_bound
+from ocsdf._bound import dense_norm_bound, relative_error
 from ocsdf._stiefel import orthonormal, polar, retract, tangent
 
 Params = dict[str, np.ndarray]
@@ -57,6 +59,12 @@ class Layer(Protocol):
         """Proven upper bound (M,) of the l2 constant."""
         ...
 
+    def rounding(
+        self, params: Params, input_shape: tuple[int, ...], dtype: DTypeLike = np.float64
+    ) -> tuple[float, float]:
+        """a, b: on the same row, ``forward`` in ``dtype`` is within ``a ||x|| + b`` of the exact output."""
+        ...
+
 
 class Fixed:
     """A layer without weights and of constant 1."""
@@ -84,6 +92,12 @@ class Fixed:
     def lipschitz(self, params: Params, input_shape: tuple[int, ...]) -> np.ndarray:
         """One, exactly."""
         return np.ones(1)
+
+    def rounding(
+        self, params: Params, input_shape: tuple[int, ...], dtype: DTypeLike = np.float64
+    ) -> tuple[float, float]:
+        """None: the layer moves numbers and computes nothing."""
+        return 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -138,6 +152,15 @@ class Dense:
     def lipschitz(self, params: Params, input_shape: tuple[int, ...]) -> np.ndarray:
         """Proven bound of the largest singular value."""
         return dense_norm_bound(params["kernel"])
+
+    def rounding(
+        self, params: Params, input_shape: tuple[int, ...], dtype: DTypeLike = np.float64
+    ) -> tuple[float, float]:
+        """Each sum of n + 1 products is off by ``gamma_(n + 2)`` of the sum of their sizes."""
+        relative = relative_error(params["kernel"].shape[-2] + 2, dtype)
+        magnitude = float(dense_norm_bound(np.abs(params["kernel"])).max())
+        bias = np.linalg.norm(params["bias"].astype(np.float64), axis=-1)
+        return relative * magnitude, relative * float(bias.max())
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ocsdf._layers import Fixed, Params
 
@@ -103,14 +104,16 @@ class References(Fixed):
         """Float64."""
         return {name: array.astype(np.float64) for name, array in params.items()}
 
-    def rounding(self, params: Params) -> tuple[float, float]:
-        """Slope and offset of the rounding error of a float64 value, per unit of the row's norm and alone.
+    def rounding(
+        self, params: Params, input_shape: tuple[int, ...], dtype: DTypeLike = np.float64
+    ) -> tuple[float, float]:
+        """Slope and offset of the rounding error of a value, per unit of the row's norm and alone.
 
         The k-th smallest is chosen among squared distances that are each off by at most
         e = 4 (d + 4) eps (|x| + |r|)², and a root moves by at most sqrt(2 e) when its argument does by 2 e.
         The distance itself and the bias add a relative (d + 4) eps.
         """
-        points, eps = params["points"], np.finfo(np.float64).eps
+        points, eps = params["points"], np.finfo(dtype).eps
         width = points.shape[-1] + 4
         slope = float(np.sqrt(8 * width * eps) + width * eps) * (1 + 1e-12)
         reach = float(np.sqrt((points**2).sum(axis=-1)).max()) + float(np.abs(params["bias"]).max())
