@@ -128,7 +128,7 @@ def test_a_spec_survives_json(tmp_path):
         ("radii = [0.1, 1]", "radii = [-1]", 5, r"`radii` .* numbers >= 0"),
         ("row_cap = 10", "row_cap = 0", 15, r"`row_cap` of \[detectors\] must be an integer >= 1; got 0"),
         ("row_cap = 10", "row_kap = 10", 15, r"unknown key `row_kap` .* Did you mean 'row_cap'\?"),
-        ('"unsupervised"', '"unsupervized"', 2, r"`protocol` .* must be one of unsupervised"),
+        ('"unsupervised"', '"unsupervized"', 2, r"`protocol` .* must be one or a list of unsupervised"),
         ('parameter = "shift"', 'parameter = "shitf"', 21, r"no parameter 'shitf'"),
         ('name = "noise"', 'name = "nois"', 25, r"no attack 'nois'. Did you mean 'noise'\?"),
         ('detectors = ["Centre"]', 'detectors = ["Centr"]', 27, r"detectors of this suite; got 'Centr'"),

@@ -22,14 +22,16 @@ class Source(Protocol):
         *,
         url: str | None,
         sha256: str | None,
-        verify: Callable[[Path], None] | None = None,
+        verify: Callable[[Path], object] | None = None,
+        pin: bool = False,
     ) -> Path:
         """Local path of a raw file whose checksum was verified.
 
         ``relative`` is its place in the mirror. ``verify(path)`` is for files known by something else than
-        their sha256 (the decompressed bytes, a git blob): it raises ``DataCorruptError``. Raises
-        ``DataUnavailableError`` (a run is then skipped with the reason) or ``DataCorruptError`` (wrong
-        checksum, truncated, foreign file).
+        their sha256 (the decompressed bytes, a git blob, the counts): it raises ``DataCorruptError``. ``pin``
+        is for files whose publisher states no checksum: what passes ``verify`` at first sight has its sha256
+        kept, and every later file must have it. Raises ``DataUnavailableError`` (a run is then skipped with
+        the reason) or ``DataCorruptError`` (wrong checksum, truncated, foreign file).
         """
         ...
 

@@ -21,7 +21,7 @@ from ocsdf_bench.measure import attacked_name, measure
 from ocsdf_bench.metric import Measurement, require_scores
 from ocsdf_bench.plugin import load_plugins
 from ocsdf_bench.probe import probe
-from ocsdf_bench.protocol import Split, UndefinedError, make_split
+from ocsdf_bench.protocol import Split, UndefinedError, make_split, n_copies
 from ocsdf_bench.suite import AttackPlan, RunSpec
 
 
@@ -82,6 +82,7 @@ def _execute(
         "n_train": len(split.X_train),
         "n_test": len(split.X_test),
         "n_features": int(np.prod(split.X_train.shape[1:])),
+        "n_copies": None if spec.protocol == "unsupervised" else n_copies(split),
         "budget": budget,
     }
     step[0] = "build"

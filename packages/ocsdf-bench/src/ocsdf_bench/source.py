@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ocsdf_bench.dataset import DataCorruptError, DataUnavailableError
 
-Verify = Callable[[Path], None]
+Verify = Callable[[Path], object]  # raises DataCorruptError
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,17 @@ class MirrorOrDownload:
         return Path(pooch.os_cache("ocsdf"))
 
     def path(
-        self, relative: str, *, url: str | None, sha256: str | None, verify: Verify | None = None
+        self,
+        relative: str,
+        *,
+        url: str | None,
+        sha256: str | None,
+        verify: Verify | None = None,
+        pin: bool = False,
     ) -> Path:
         """Checked local path of ``relative`` (see ``Source.path``); a folder is found, never downloaded."""
+        if pin:
+            verify = _Pin(self.cache_dir / f"{relative}.sha256", verify)
         if self.mirror is not None and (self.mirror / relative).exists():
             return _checked(self.mirror / relative, sha256, verify)
         kept = self.cache_dir / relative
@@ -112,6 +120,36 @@ def _checked(path: Path, sha256: str | None, verify: Verify | None) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class _Pin:
+    """Verifier of a file that has no published checksum: ``first`` judges it at first sight, and its sha256
+    is kept in ``record`` (as sha256sum writes it) for every later one.
+    """
+
+    record: Path
+    first: Verify | None
+
+    def __call__(self, path: Path) -> None:
+        if self.record.is_file():
+            return self._held_to_the_record(path)
+        if self.first is not None:
+            self.first(path)
+        self.record.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self.record.parent, delete=False) as partial:
+            partial.write(f"{file_digest(path, 'sha256')}  {self.record.stem}\n")
+        os.replace(partial.name, self.record)
+        return None
+
+    def _held_to_the_record(self, path: Path) -> None:
+        try:
+            digest_is("sha256", self.record.read_text().split()[0])(path)
+        except (IndexError, DataCorruptError) as error:
+            raise DataCorruptError(
+                f"{error} No checksum is published: this is the one of the file that was seen first. If the "
+                f"new file is the right one, delete '{self.record}'."
+            ) from error
+
+
 def digest_is(algorithm: str, expected: str) -> Verify:
     """Verifier of a file's digest, for ``Source.path(verify=)``.
 
@@ -124,18 +162,24 @@ def digest_is(algorithm: str, expected: str) -> Verify:
     """
 
     def verify(path: Path) -> None:
-        if not path.is_file():
-            raise DataCorruptError(f"data file '{path}' must be a file; got a folder.")
-        digest = hashlib.new("sha1" if algorithm == "git" else algorithm, usedforsecurity=False)
-        if algorithm == "git":
-            digest.update(f"blob {path.stat().st_size}\0".encode())
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        if digest.hexdigest() != expected:
+        digest = file_digest(path, algorithm)
+        if digest != expected:
             raise DataCorruptError(
-                f"data file '{path}' must have {algorithm} {expected}; got {digest.hexdigest()} "
+                f"data file '{path}' must have {algorithm} {expected}; got {digest} "
                 f"({path.stat().st_size} bytes): it is truncated, another version, or not this file."
             )
 
     return verify
+
+
+def file_digest(path: Path, algorithm: str) -> str:
+    """Hexadecimal digest of a file; "git" is the id that git gives it."""
+    if not path.is_file():
+        raise DataCorruptError(f"data file '{path}' must be a file; got a folder.")
+    digest = hashlib.new("sha1" if algorithm == "git" else algorithm, usedforsecurity=False)
+    if algorithm == "git":
+        digest.update(f"blob {path.stat().st_size}\0".encode())
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -35,9 +35,10 @@ class StoreCorruptError(RuntimeError):
 class Run:
     """One finished run.
 
-    lipschitz : the proven constant its certified metrics use, None where none is stated. flags : signs that
-    its scores may not mean what they seem to. previous : sha256 of the line before, which makes the rows a
-    chain.
+    lipschitz : the proven constant its certified metrics use, None where none is stated. n_copies : test rows
+    that also occur in the training part, None where the protocol scores the training rows themselves. flags :
+    signs that its scores may not mean what they seem to. previous : sha256 of the line before, which makes
+    the rows a chain.
     """
 
     fingerprint: str
@@ -51,6 +52,7 @@ class Run:
     n_train: int | None = None
     n_test: int | None = None
     n_features: int | None = None
+    n_copies: int | None = None
     budget: dict[str, Any] = field(default_factory=dict)
     distinct_scores: int | None = None
     lipschitz: float | None = None

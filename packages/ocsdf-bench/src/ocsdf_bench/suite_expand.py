@@ -1,4 +1,4 @@
-"""A checked TOML document into runs: data sets x classes x detectors x seeds."""
+"""A checked TOML document into runs: protocols x data sets x classes x detectors x seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def expand(raw: Entry, tables: dict[str, list[Entry]]) -> Suite:
     """The runs of a document whose shape and names were checked."""
     runs: list[RunSpec] = []
     choices: list[Choice] = []
-    for dataset in tables["datasets"]:
+    for dataset in _by_protocol(raw, tables["datasets"]):
         for normal_class in _classes(raw, dataset):
             for entry in _of_dataset(tables["detectors"], dataset):
                 runs += _detector_runs(raw, tables, dataset, normal_class, entry)
@@ -38,8 +38,24 @@ def expand(raw: Entry, tables: dict[str, list[Entry]]) -> Suite:
     return Suite(raw["name"], tuple(runs), tuple(choices))
 
 
+def _by_protocol(raw: Entry, datasets: list[Entry]) -> list[Entry]:
+    """Each data set once for each of its protocols."""
+    protocols = dict.fromkeys(p for d in datasets for p in as_list(_setting("protocol", d, raw)))
+    return [
+        {**dataset, "protocol": protocol}
+        for protocol in protocols
+        for dataset in datasets
+        if protocol in as_list(_setting("protocol", dataset, raw))
+    ]
+
+
+def as_list(value: str | list[str]) -> list[str]:
+    """A name alone is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 def _classes(raw: Entry, dataset: Entry) -> list[str]:
-    if not PROTOCOLS[_setting("protocol", dataset, raw)].by_class:
+    if not PROTOCOLS[dataset["protocol"]].by_class:
         return [""]
     return dataset.get("normal_classes", list(DATASETS[dataset["name"]].classes))
 
@@ -79,7 +95,7 @@ def _spec(raw: Entry, dataset: Entry, normal_class: str, entry: Entry, built: st
     limits = raw.get("limits", {})
     return RunSpec(
         suite=raw["name"],
-        protocol=_setting("protocol", dataset, raw),
+        protocol=dataset["protocol"],
         dataset=dataset["name"],
         normal_class=normal_class,
         detector=built,

@@ -18,7 +18,7 @@ from ocsdf_bench.protocol import PROTOCOLS
 from ocsdf_bench.registry import Registry, UnknownNameError
 from ocsdf_bench.signature import parameter_problems
 from ocsdf_bench.suite import Suite
-from ocsdf_bench.suite_expand import expand
+from ocsdf_bench.suite_expand import as_list, expand
 
 
 class SuiteError(ValueError):
@@ -71,7 +71,10 @@ ENTRIES = Rule(
     "a list of names or tables", _list_of(lambda v: _is_text(v) or (isinstance(v, dict) and "name" in v))
 )
 THREAT_LIST = Rule(f"a list with any of {', '.join(THREATS)}", _list_of(lambda v: v in THREATS))
-PROTOCOL = Rule(f"one of {', '.join(PROTOCOLS)}", lambda v: isinstance(v, str) and v in PROTOCOLS)
+PROTOCOL = Rule(
+    f"one or a list of {', '.join(PROTOCOLS)}",
+    lambda v: (isinstance(v, str) and v in PROTOCOLS) or _list_of(lambda p: p in list(PROTOCOLS))(v),
+)
 SUITE_NAME = Rule(
     "lower-case letters, digits and hyphens",
     lambda v: isinstance(v, str) and re.fullmatch(r"[a-z0-9][a-z0-9-]*", v) is not None,
@@ -193,18 +196,18 @@ def _name_problems(tables: dict[str, list[dict[str, Any]]]) -> Iterator[Problem]
                         )
 
 
-def _class_problems(index: int, entry: dict[str, Any], protocol: str) -> Iterator[Problem]:
+def _class_problems(index: int, entry: dict[str, Any], protocol: str | list[str]) -> Iterator[Problem]:
     if entry["name"] not in DATASETS:
         return
-    card, protocol = DATASETS[entry["name"]], entry.get("protocol", protocol)
-    by_class = PROTOCOLS[protocol].by_class
-    if by_class != bool(card.classes):
-        kind = "has classes" if card.classes else "has no classes"
-        fit = ", ".join(p.name for p in PROTOCOLS.values() if p.by_class == bool(card.classes))
-        yield (
-            ("datasets", index, entry["name"]),
-            f"data set {card.name!r} {kind}, so that its protocol must be {fit}; got {protocol!r}.",
-        )
+    card = DATASETS[entry["name"]]
+    for name in as_list(entry.get("protocol", protocol)):
+        if PROTOCOLS[name].by_class != bool(card.classes):
+            kind = "has classes" if card.classes else "has no classes"
+            fit = ", ".join(p.name for p in PROTOCOLS.values() if p.by_class == bool(card.classes))
+            yield (
+                ("datasets", index, entry["name"]),
+                f"data set {card.name!r} {kind}, so that its protocol must be {fit}; got {name!r}.",
+            )
     for name in entry.get("normal_classes", []):
         if name not in card.classes:
             allowed = ", ".join(card.classes) or "absent: it has no classes"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ocsdf_bench.dataset import DATASETS, Data, DataCorruptError, Dataset, Source
-from ocsdf_bench.source import digest_is
+from ocsdf_bench.source import Verify, digest_is
 
 _ADBENCH = (
     "https://raw.githubusercontent.com/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867f90d0965"
@@ -64,14 +64,27 @@ def _read_mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def load_table(row: Mapping[str, str], source: Source) -> Data:
-    """Rows of one set (a line of odds.csv), checked against the counts that the paper prints."""
-    algorithm, digest = row["digest"].split(":")
+    """Rows of one set (a line of odds.csv), checked against the counts that the paper prints.
+
+    An empty ``digest``: none is published; a file with the right counts is pinned at first sight.
+    """
+    algorithm, _, digest = row["digest"].partition(":")
+    checks: dict[str, Verify | None] = {
+        "sha256": None,
+        "git": digest_is(algorithm, digest),
+        "": partial(_counted, row),
+    }
     path = source.path(
         f"odds/{row['file']}",
         url=(_PYOD if row["file"].endswith(".mat") else _ADBENCH) + row["file"],
         sha256=digest if algorithm == "sha256" else None,
-        verify=None if algorithm == "sha256" else digest_is(algorithm, digest),
+        verify=checks[algorithm],
+        pin=not digest,
     )
+    return Data.of(*_counted(row, path))
+
+
+def _counted(row: Mapping[str, str], path: Path) -> tuple[np.ndarray, np.ndarray]:
     X, y = read_table(path)
     expected = tuple(int(row[key]) for key in ("n_normal", "n_anomaly", "n_features"))
     got = (int((y == 0).sum()), int((y == 1).sum()), X.shape[1])
@@ -80,7 +93,7 @@ def load_table(row: Mapping[str, str], source: Source) -> Data:
             f"data set '{row['name']}' must have {expected} normals, anomalies and features, all finite; "
             f"got {got} in '{path}'."
         )
-    return Data.of(X, y)
+    return X, y
 
 
 def _dataset(row: Mapping[str, str]) -> Dataset:
