@@ -311,17 +311,19 @@ class OCSDF(OutlierMixin, BaseEstimator):
         )
         return points * self.scale_ + self.center_, residuals
 
-    def to_tensorflow(self) -> Callable[[Any], Any]:
+    def to_tensorflow(self, dtype: str = "float64") -> Callable[[Any], Any]:
         """The score as a differentiable function of tensors: (n, n_features) to (n,), the scaler inside.
 
-        It computes in float64 and answers in the dtype of its input.
+        The scaler computes in float64 and the network in ``dtype``; the answer has the dtype of the input.
         """
         check_is_fitted(self)
         import tensorflow as tf
 
+        net = self.net_.astype(dtype)
+
         def score(x: Any) -> Any:
             scaled = (tf.cast(x, tf.float64) - self.center_) / self.scale_
-            value = self.net_.tensor(scaled)
+            value = tf.cast(net.tensor(tf.cast(scaled, net.dtype)), tf.float64)
             if self.outside == "anomalous":
                 value = tf.minimum(value, self.domain_.signed_distance(scaled))
             return tf.cast(value, x.dtype)
@@ -337,6 +339,25 @@ class OCSDF(OutlierMixin, BaseEstimator):
         from ocsdf._persist import save
 
         save(self, path)
+
+    def export(self, path: str | Path, format: str = "saved_model") -> None:
+        """Write the score as a graph that other runtimes read, the scaler inside.
+
+        Rows "x" of input units to "score" (n,), in float64; in ONNX images are float32, for which alone
+        its runtimes have convolutions. ``lipschitz`` and ``offset`` go with the graph. Certify with
+        ``ocsdf.load``: no certificate covers what another runtime's rounding adds.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder for a SavedModel, whose ``score`` also takes float32 tensors; a file for ONNX.
+        format : {"saved_model", "onnx"}
+            "onnx" needs the extra ``ocsdf-core[onnx]``.
+        """
+        check_is_fitted(self)
+        from ocsdf._export import export
+
+        export(self, path, format)
 
     def _set_scale(self, dtype: np.dtype, rows: np.ndarray) -> None:
         if rows.ndim > 2:
