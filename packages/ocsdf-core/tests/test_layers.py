@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from ocsdf._conv import Conv2D
 from ocsdf._layers import Dense, GroupSort
+from ocsdf._pool import AveragePool, L2NormPool
+from ocsdf._residual import Residual
+from ocsdf._shape import Channels, DownSample, Flatten
 
-MEMBERS, ROWS, STEP = 2, 5, 1e-6
+MEMBERS, ROWS, STEP = 2, 3, 1e-6
 CASES = {
     "wide dense": (Dense(7), 4),
     "narrow dense": (Dense(3), 6),
@@ -15,14 +19,37 @@ CASES = {
     "groups of four, a smaller last one": (GroupSort(4), 6),
     "a group wider than the layer": (GroupSort(9), 4),
     "fullsort": (GroupSort(None), 6),
+    "convolution": (Conv2D(3), (4, 5, 2)),
+    "orthogonal convolution": (Conv2D(3, kernel="orthogonal"), (4, 5, 2)),
+    "stride 2, even size": (Conv2D(3, stride=2), (4, 6, 2)),
+    "stride 2, odd size": (Conv2D(3, stride=2, kernel="orthogonal"), (5, 3, 2)),
+    "circular": (Conv2D(2, padding="circular"), (3, 4, 2)),
+    "circular, stride 2": (Conv2D(4, padding="circular", stride=2, kernel="orthogonal"), (4, 6, 1)),
+    "even kernel": (Conv2D(2, size=2, padding="circular"), (4, 3, 2)),
+    "valid": (Conv2D(2, padding="valid", stride=2), (5, 6, 2)),
+    "kernel larger than the image": (Conv2D(2, size=5), (2, 3, 1)),
+    "norm pooling": (L2NormPool(2), (4, 6, 2)),
+    "norm pooling, odd size": (L2NormPool(2), (5, 3, 2)),
+    "norm pooling, odd size dropped": (L2NormPool(2, padding="valid"), (5, 3, 2)),
+    "global norm pooling": (L2NormPool(None), (3, 4, 2)),
+    "average pooling": (AveragePool(2), (4, 6, 2)),
+    "average pooling, odd size": (AveragePool(3), (5, 3, 2)),
+    "average pooling, odd size dropped": (AveragePool(2, padding="valid"), (5, 3, 2)),
+    "global average pooling": (AveragePool(None), (3, 4, 2)),
+    "grey images": (Channels(), (3, 4)),
+    "colour images": (Channels(), (3, 4, 2)),
+    "flatten": (Flatten(), (3, 2, 2)),
+    "down-sampling": (DownSample(2), (4, 6, 3)),
+    "residual of images": (Residual((Conv2D(2), GroupSort(2), Conv2D(2, size=1))), (3, 4, 2)),
+    "residual of a residual": (Residual((Residual((Dense(4),)), GroupSort(2))), 4),
 }
 
 
 @pytest.fixture(params=CASES.values(), ids=list(CASES))
 def case(request):
-    layer, width = request.param
+    layer, shape = request.param
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(MEMBERS, ROWS, width))
+    x = rng.normal(size=(MEMBERS, ROWS, *np.atleast_1d(shape)))
     params = {name: array + 0.1 for name, array in layer.init(rng, MEMBERS, x).items()}
     return layer, params, x, rng
 
@@ -43,7 +70,7 @@ def test_backward_is_the_gradient_with_respect_to_the_input(case):
     y, saved = layer.forward(params, x)
     slope = rng.normal(size=y.shape)
     expected = differences(lambda z: (slope * layer.forward(params, z)[0]).sum(), x)
-    # Layers are piecewise linear: what is left is rounding, 1e-16 over a step of 1e-6.
+    # Where layers are linear, what is left is rounding, 1e-16 over a step of 1e-6.
     np.testing.assert_allclose(layer.backward(params, saved, slope), expected, atol=1e-8)
 
 
@@ -67,6 +94,38 @@ def test_tensor_is_the_forward_pass(case):
     tensors = {name: tf.constant(array, tf.float32) for name, array in params.items()}
     y = layer.tensor(tensors, tf.constant(x, tf.float32))
     np.testing.assert_allclose(y, layer.forward(params, x)[0], atol=1e-5)  # float32 against float64
+
+
+def test_no_pair_of_inputs_is_steeper_than_the_proven_constant_of_any_weights(case):
+    layer, params, x, rng = case
+    bound = layer.lipschitz(params, x.shape[2:])
+    for scale in (1e-3, 1.0, 1e3):
+        other = x + scale * rng.normal(size=x.shape)
+        change = layer.forward(params, other)[0] - layer.forward(params, x)[0]
+        lengths = [np.linalg.norm(a.reshape(MEMBERS, ROWS, -1), axis=2) for a in (change, other - x)]
+        assert np.all(lengths[0] <= bound[:, None] * lengths[1] * (1 + 1e-12))
+
+
+def test_float32_is_within_the_rounding_bound_of_float64(case):
+    layer, params, x, _ = case
+    single = {name: array.astype("f4") for name, array in params.items()}
+    exact = {name: array.astype("f8") for name, array in single.items()}
+    for scale in (0.0, 1e-21, 1.0, 1e3):
+        rows = (scale * x).astype("f4")
+        error = layer.forward(single, rows)[0] - layer.forward(exact, rows.astype("f8"))[0]
+        slope, offset = layer.rounding(single, x.shape[2:], np.float32)
+        norms = [np.linalg.norm(a.reshape(MEMBERS, ROWS, -1).astype("f8"), axis=2) for a in (error, rows)]
+        assert np.all(norms[0] <= slope * norms[1] + offset)
+
+
+def test_fresh_and_finished_weights_are_on_the_constraint_with_a_constant_near_one(case):
+    layer, _, x, rng = case
+    fresh = layer.init(rng, MEMBERS, x)
+    for params in (fresh, layer.constrain(fresh), layer.finish(fresh)):
+        assert {name: array.shape for name, array in params.items()} == {
+            name: array.shape for name, array in fresh.items()
+        }
+        assert np.all(layer.lipschitz(params, x.shape[2:]) <= 1 + 1e-8)
 
 
 def test_one_set_of_rows_is_read_by_all_members(case):

@@ -8,12 +8,21 @@ import pytest
 import ocsdf
 
 PUBLIC = [
+    "AveragePool",
     "Ball",
     "Box",
     "Certificate",
     "CertifiedConformal",
+    "Channels",
+    "Conv2D",
+    "Dense",
+    "DownSample",
+    "Flatten",
+    "GroupSort",
+    "L2NormPool",
     "LipschitzNet",
     "OCSDF",
+    "Residual",
     "build",
     "certified_accuracy",
     "certified_auroc",
@@ -27,6 +36,7 @@ PUBLIC = [
     "operator_norm_bound",
     "references",
     "sample_boundary",
+    "vgg",
 ]
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ocsdf._bound import operator_norm_bound
-    from ocsdf._certificate import (
-        Certificate,
+    from ocsdf._certificate import Certificate
+    from ocsdf._certified import (
         certified_accuracy,
         certified_auroc,
         certified_average_precision,
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
         certified_fpr_at_tpr,
     )
     from ocsdf._conformal import CertifiedConformal
+    from ocsdf._conv import Conv2D
     from ocsdf._domain import Ball, Box
     from ocsdf._estimator import OCSDF
+    from ocsdf._layers import Dense, GroupSort
     from ocsdf._loss import hkr_loss
     from ocsdf._negatives import newton_raphson, sample_boundary
-    from ocsdf._network import LipschitzNet, build, dense, references
+    from ocsdf._network import LipschitzNet, build, dense, references, vgg
     from ocsdf._persist import load
+    from ocsdf._pool import AveragePool, L2NormPool
+    from ocsdf._residual import Residual
+    from ocsdf._shape import Channels, DownSample, Flatten
 
 _HOME = {
     "OCSDF": "_estimator",
@@ -31,12 +36,21 @@ _HOME = {
     "Certificate": "_certificate",
     "CertifiedConformal": "_conformal",
     "LipschitzNet": "_network",
+    "AveragePool": "_pool",
+    "Channels": "_shape",
+    "Conv2D": "_conv",
+    "Dense": "_layers",
+    "DownSample": "_shape",
+    "Flatten": "_shape",
+    "GroupSort": "_layers",
+    "L2NormPool": "_pool",
+    "Residual": "_residual",
     "build": "_network",
-    "certified_accuracy": "_certificate",
-    "certified_auroc": "_certificate",
-    "certified_average_precision": "_certificate",
-    "certified_f1": "_certificate",
-    "certified_fpr_at_tpr": "_certificate",
+    "certified_accuracy": "_certified",
+    "certified_auroc": "_certified",
+    "certified_average_precision": "_certified",
+    "certified_f1": "_certified",
+    "certified_fpr_at_tpr": "_certified",
     "dense": "_network",
     "hkr_loss": "_loss",
     "load": "_persist",
@@ -44,15 +58,25 @@ _HOME = {
     "operator_norm_bound": "_bound",
     "references": "_network",
     "sample_boundary": "_negatives",
+    "vgg": "_network",
 }
 __version__ = "0.1.0"
 __all__ = [
-    "OCSDF",
+    "AveragePool",
     "Ball",
     "Box",
     "Certificate",
     "CertifiedConformal",
+    "Channels",
+    "Conv2D",
+    "Dense",
+    "DownSample",
+    "Flatten",
+    "GroupSort",
+    "L2NormPool",
     "LipschitzNet",
+    "OCSDF",
+    "Residual",
     "build",
     "certified_accuracy",
     "certified_auroc",
@@ -66,6 +90,7 @@ __all__ = [
     "operator_norm_bound",
     "references",
     "sample_boundary",
+    "vgg",
 ]
 
 

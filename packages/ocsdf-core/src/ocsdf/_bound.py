@@ -74,7 +74,7 @@ def operator_norm_bound(
     if k.ndim == 2 and input_size is None:
         return float(dense_norm_bound(k))
     size = _conv_size(k, input_size, stride, padding)
-    pads = [_paddings(n, window, stride, padding) for n, window in zip(size, k.shape[:2], strict=True)]
+    pads = [paddings(n, window, stride, padding) for n, window in zip(size, k.shape[:2], strict=True)]
     outputs = [
         (n + sum(pad) - window) // stride + 1 for n, pad, window in zip(size, pads, k.shape, strict=False)
     ]
@@ -194,7 +194,7 @@ def _conv_size(k: np.ndarray, input_size: object, stride: object, padding: objec
     return height, width
 
 
-def _paddings(n: int, window: int, stride: int, padding: str) -> tuple[int, int]:
+def paddings(n: int, window: int, stride: int, padding: str) -> tuple[int, int]:
     """Zeros before and after, along one direction, as TensorFlow places them."""
     total = max((-(-n // stride) - 1) * stride + window - n, 0) if padding == "same" else 0
     return total // 2, total - total // 2

@@ -66,6 +66,29 @@ class Layer(Protocol):
         ...
 
 
+def carry_rounding(
+    layer: Layer,
+    params: Params,
+    constant: float,
+    size: np.ndarray,
+    error: np.ndarray,
+    zero: np.ndarray,
+    dtype: DTypeLike,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bounds of the norm and of the error behind a layer, each (factor of ||x||, number), and zero inputs.
+
+    Let h bound the norm of the layer's exact input and e the distance to the computed one. The exact layer
+    carries e to ``L e``, L its constant; its own rounding, on an input of norm at most h + e, adds
+    ``a (h + e) + b`` (:meth:`Layer.rounding`); h becomes ``L h + ||layer(0)||``.
+    """
+    slope, offset = layer.rounding(params, zero.shape[2:], dtype)
+    shift, _ = layer.forward(params, zero)
+    origin = float(np.sqrt((shift**2).sum(axis=tuple(range(1, shift.ndim))).max())) + offset
+    error = constant * error + slope * (size + error) + np.array([0.0, offset])
+    size = constant * size + np.array([0.0, origin])
+    return size, error, np.zeros((1, *shift.shape[1:]))
+
+
 class Fixed:
     """A layer without weights and of constant 1."""
 
