@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 
-_SHOWN_WHERE_SMALL = ("certified-auroc-summary", "attack-")
+_SHOWN_WHERE_SMALL = ("adbench-", "certified-auroc-summary", "attack-")
 _NOT_IN_THE_TERMINAL = ("best on", "p against the first", "average rank, families merged")
 
 

@@ -11,6 +11,7 @@ from ocsdf_bench.leaderboard.account import (
     detectors_table,
     failures_table,
 )
+from ocsdf_bench.leaderboard.copies import copies_tables
 from ocsdf_bench.leaderboard.flags import red_flags_table
 from ocsdf_bench.leaderboard.notes import notes
 from ocsdf_bench.leaderboard.printed import comparison_table, pyod_table
@@ -44,14 +45,17 @@ def build_leaderboard(runs: Iterable[Run], causes: Mapping[str, str] | None = No
         )
     suites = list(dict.fromkeys(results.suite for results in found))
     several = len({(r.suite, r.protocol) for r in found}) > len(suites)
-    sections = tuple(_section(results, causes or {}, several) for results in found)
+    sections = tuple(_section(results, causes or {}, several, found) for results in found)
     return Leaderboard(f"Leaderboard: {', '.join(suites)}", sections)
 
 
-def _section(results: Results, causes: Mapping[str, str], several: bool) -> Section:
+def _section(
+    results: Results, causes: Mapping[str, str], several: bool, found: tuple[Results, ...]
+) -> Section:
     tables = [
         ranking_table(results),
         grid_table(results, Key("auroc"), "auroc", "AUROC"),
+        *copies_tables(results, found),
         comparison_table(results, causes),
         *certified_tables(results),
         *attack_tables(results),

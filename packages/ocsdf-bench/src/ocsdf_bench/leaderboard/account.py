@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from ocsdf_bench.grid import Block, Method, Results
+from ocsdf_bench.leaderboard.copies import share_cell
 from ocsdf_bench.leaderboard.reading import (
     dataset_card,
     detector_info,
@@ -28,6 +29,7 @@ def datasets_table(results: Results) -> Table:
                 (
                     text_cell(block.label),
                     *map(_range_cell, shape),
+                    share_cell(results, block),
                     text_cell(card.source if card is not None else "not installed here"),
                     text_cell(", ".join(sorted({run.data_checksum[:12] for run in runs})) or "–"),
                 )
@@ -36,10 +38,15 @@ def datasets_table(results: Results) -> Table:
     columns = (
         Column("data set", numeric=False),
         *map(Column, ("rows fitted", "rows scored", "features")),
+        Column("scored and fitted", "percent"),
         Column("source", numeric=False),
         Column("checksum", numeric=False),
     )
-    return Table("datasets", "Data sets", "Rows before a detector's row cap.", columns, tuple(rows))
+    caption = (
+        "Rows before a detector's row cap. Scored and fitted: the share of the scored rows that also occur "
+        "among the fitted ones; – where the protocol scores the fitted rows, or nothing is recorded."
+    )
+    return Table("datasets", "Data sets", caption, columns, tuple(rows))
 
 
 def _runs(results: Results, block: Block) -> list[Run]:
