@@ -1,0 +1,92 @@
+"""What a shape suite asks for, read from TOML and checked before anything is fitted."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ocsdf_bench.shapes.methods import METHODS
+
+
+@dataclass(frozen=True)
+class ShapeMethod:
+    """A method of a suite: label in the tables, key of ``METHODS``, its parameters, and what it learns from.
+
+    sample : "surface", or "volume" for uniform points inside the shape. resolution : of its own grid, if any.
+    """
+
+    label: str
+    method: str
+    params: dict[str, Any]
+    sample: str = "surface"
+    resolution: int | None = None
+
+
+@dataclass(frozen=True)
+class ShapeSuite:
+    """Checked content of a shape suite.
+
+    shapes : names of ``get_shape``. n_points : rows of each sample; sweep_shapes, sweep_n_points : shapes
+    that are learned from other numbers too. traced_shape : the one that is drawn by sphere tracing as well.
+    resolution : marching cubes' grid. query_dimensions, query_n_points, query_networks : of the comparison
+    of query times; a network is a list of widths.
+    """
+
+    name: str
+    shapes: tuple[str, ...]
+    n_points: int
+    sweep_shapes: tuple[str, ...]
+    sweep_n_points: tuple[int, ...]
+    traced_shape: str
+    seed: int
+    resolution: int
+    methods: tuple[ShapeMethod, ...]
+    query_dimensions: tuple[int, ...]
+    query_n_points: tuple[int, ...]
+    query_networks: tuple[tuple[int, ...], ...]
+
+    def cases(self) -> list[tuple[str, int]]:
+        """(shape, n) of every reconstruction."""
+        return [(s, self.n_points) for s in self.shapes] + [
+            (s, n) for s in self.sweep_shapes for n in self.sweep_n_points
+        ]
+
+
+def read_suite(path: Path) -> ShapeSuite:
+    """The suite of a TOML file; ValueError on a key, method or parameter that does not exist."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    fields = ShapeSuite.__dataclass_fields__
+    unknown, missing = sorted(set(content) - set(fields)), sorted(set(fields) - set(content))
+    if unknown or missing:
+        raise ValueError(
+            f"{path} must have the keys {', '.join(fields)}; unknown {unknown}, missing {missing}."
+        )
+    for key in ("sweep_shapes", "traced_shape"):
+        named = content[key] if isinstance(content[key], list) else [content[key]]
+        wrong = sorted(set(named) - set(content["shapes"]))
+        if wrong:
+            raise ValueError(f"`{key}` of {path} must be among its `shapes`; got {wrong}.")
+    methods = tuple(_method(path, entry) for entry in content.pop("methods"))
+    networks = tuple(tuple(widths) for widths in content.pop("query_networks"))
+    lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
+    return ShapeSuite(**lists, methods=methods, query_networks=networks)
+
+
+def _method(path: Path, entry: dict[str, Any]) -> ShapeMethod:
+    method = entry.get("method", "")
+    if method not in METHODS:
+        raise ValueError(f"`method` of {path} must be one of {', '.join(METHODS)}; got {method!r}.")
+    unknown = sorted(set(entry) - set(ShapeMethod.__dataclass_fields__))
+    allowed = list(inspect.signature(METHODS[method]).parameters)[2:]  # after the sample and the seed
+    unknown += [f"params.{k}" for k in sorted(set(entry.get("params", {})) - set(allowed))]
+    if unknown:
+        raise ValueError(
+            f"the method {method!r} of {path} takes label, sample, resolution and "
+            f"params.{{{', '.join(allowed)}}}; got {', '.join(unknown)}."
+        )
+    if entry.get("sample", "surface") not in ("surface", "volume"):
+        raise ValueError(f"`sample` of {path} must be 'surface' or 'volume'; got {entry['sample']!r}.")
+    return ShapeMethod(**{"label": method, "params": {}, **entry})
