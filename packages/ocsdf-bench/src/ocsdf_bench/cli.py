@@ -246,6 +246,56 @@ def site(
     typer.echo(f"{len(pages)} pages; start at {os.path.relpath(pages[0])}")
 
 
+adbench = typer.Typer(no_args_is_help=True, help="ADBench's own result files, written and read.")
+app.add_typer(adbench, name="adbench")
+
+
+@adbench.command("export")
+def adbench_export(
+    directory: StorePath,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the files.")] = Path("adbench-results"),
+) -> None:
+    """Write a store as ADBench writes its results: AUCROC_*.csv, AUCPR_*.csv, Time(fit)_*.csv and so on."""
+    from ocsdf_bench.adbench import write_results
+    from ocsdf_bench.store import StoreCorruptError, read_runs
+
+    _require_store(directory)
+    try:
+        paths = write_results(read_runs(directory), out)
+    except StoreCorruptError as error:
+        _fail(str(error))
+    for path in paths:
+        typer.echo(os.path.relpath(path))
+
+
+@adbench.command("import")
+def adbench_import(
+    folder: Annotated[Path, typer.Argument(help="Folder with AUCROC_*.csv and its kin.", metavar="FOLDER")],
+    into: Annotated[Path, typer.Option("--into", help="Store whose leaderboard shows them.")],
+    source: Annotated[str, typer.Option("--source", help="Who published them, e.g. 'ADBench, 2022'.")],
+    protocol: Annotated[str, typer.Option(help="Protocol they were made under.")] = "adbench",
+) -> None:
+    """Show ADBench's own results beside a store's, as columns marked published and never ranked."""
+    from ocsdf_bench.adbench import import_results
+    from ocsdf_bench.published import read_published, write_published
+
+    _require_store(into)
+    path = into / "published.csv"
+    try:
+        found = import_results(folder, source, protocol)
+        others = [figure for figure in read_published(path) if figure.source != source]
+    except ValueError as error:
+        _fail(str(error))
+    write_published(path, [*others, *found.figures])
+    typer.echo(
+        f"{len(found.figures)} figures are in {os.path.relpath(path)}; `ocsdf-bench report` shows them."
+    )
+    if found.unknown:
+        typer.echo(f"Left out, no classical set of ADBench: {', '.join(found.unknown)}.")
+    if found.n_labelled:
+        typer.echo(f"Left out, fitted with labelled anomalies: {found.n_labelled} cells.")
+
+
 def main() -> None:
     """Entry point of ``ocsdf-bench``."""
     app()

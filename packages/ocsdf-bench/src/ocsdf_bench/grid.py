@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ocsdf_bench.protocol import PROTOCOLS
+from ocsdf_bench.published import Published
 from ocsdf_bench.ranking import average_ranks
 from ocsdf_bench.store import Run
 from ocsdf_bench.suite import canonical
@@ -148,11 +149,13 @@ def natural(text: str) -> list[tuple[int, float, str]]:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of one suite under one protocol; of two runs of one key the later one counts."""
+    """The runs of one suite under one protocol; of two runs of one key the later one counts. ``printed`` :
+    figures that others published and somebody put beside the store."""
 
     suite: str
     protocol: str
     runs: tuple[Run, ...]
+    printed: tuple[Published, ...] = ()
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -250,7 +253,7 @@ def is_chosen(run: Run) -> bool:
     return spec.detector != spec.built or canonical(spec.params) != canonical(spec.build_params)
 
 
-def split_results(runs: Iterable[Run]) -> tuple[Results, ...]:
+def split_results(runs: Iterable[Run], printed: tuple[Published, ...] = ()) -> tuple[Results, ...]:
     """Runs by suite and protocol, protocols in their usual order; of two runs of one key the later counts."""
     latest = {run.spec.key: run for run in runs}
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
@@ -260,4 +263,11 @@ def split_results(runs: Iterable[Run]) -> tuple[Results, ...]:
     order = sorted(
         groups, key=lambda g: (natural(g[0]), known.index(g[1]) if g[1] in known else len(known), g[1])
     )
-    return tuple(Results(suite, protocol, tuple(groups[suite, protocol])) for suite, protocol in order)
+    return tuple(
+        Results(suite, protocol, tuple(groups[suite, protocol]), _under(protocol, printed))
+        for suite, protocol in order
+    )
+
+
+def _under(protocol: str, printed: tuple[Published, ...]) -> tuple[Published, ...]:
+    return tuple(figure for figure in printed if figure.protocol == protocol)

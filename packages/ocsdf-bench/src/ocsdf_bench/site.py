@@ -12,14 +12,12 @@ from pathlib import Path
 
 from ocsdf_bench.detail import HOME, Store, dataset_file, dataset_page, detector_file, detector_page, slug
 from ocsdf_bench.grid import Key, Results
-from ocsdf_bench.leaderboard import build_leaderboard
 from ocsdf_bench.leaderboard.quality import mean_over
 from ocsdf_bench.leaderboard.reading import THREATS, is_pixels, method_note, radius_text
 from ocsdf_bench.leaderboard.structure import percent
 from ocsdf_bench.page import render_leaderboard, render_page
 from ocsdf_bench.plot import pictures
-from ocsdf_bench.store import read_runs
-from ocsdf_bench.table import read_causes
+from ocsdf_bench.table import read_leaderboard
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,7 @@ def build_site(directories: Sequence[Path], out: Path) -> tuple[Path, ...]:
 
 
 def _store(directory: Path) -> Store:
-    leaderboard = build_leaderboard(read_runs(directory), read_causes(directory / "causes.toml"))
-    return Store(directory, leaderboard, f"leaderboard-{slug(directory.resolve().name)}.html")
+    return Store(directory, read_leaderboard(directory), f"leaderboard-{slug(directory.resolve().name)}.html")
 
 
 def _index(stores: Sequence[Store], sections: Sequence[Results]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ocsdf_bench.leaderboard import Leaderboard, Table, build_leaderboard
+from ocsdf_bench.published import read_published
 from ocsdf_bench.registry import Registry
 from ocsdf_bench.store import read_runs
 
@@ -43,19 +44,29 @@ class Report:
 def write_report(directory: Path) -> Report:
     """Read ``directory``/runs.jsonl and write every format beside it.
 
-    The result depends on the rows that count only, not on the order in which they finished. Optional causes
-    for rows outside the paper's spread are read from ``directory``/causes.toml (row label = text).
+    The result depends on the rows that count only, not on the order in which they finished.
 
     Raises
     ------
     ValueError
-        Where there is no run, or causes.toml is not what it should be.
+        Where there is no run, or a file beside them is not what it should be.
     """
     directory = Path(directory)
-    leaderboard = build_leaderboard(read_runs(directory), read_causes(directory / "causes.toml"))
+    leaderboard = read_leaderboard(directory)
     paths = [path for form in FORMATS for path in form.write(leaderboard, directory)]
     paths.sort(key=lambda path: (path.parent != directory, path.name))  # leaderboards before figures
     return Report(ranking_text(leaderboard), tuple(paths))
+
+
+def read_leaderboard(directory: Path) -> Leaderboard:
+    """Leaderboard of a store. Optional files beside it: causes.toml (row label = why it lies outside the
+    paper's spread) and published.csv (figures of others, see `published.read_published`).
+    """
+    return build_leaderboard(
+        read_runs(directory),
+        read_causes(directory / "causes.toml"),
+        read_published(directory / "published.csv"),
+    )
 
 
 def read_causes(path: Path) -> dict[str, str]:

@@ -18,12 +18,15 @@ from ocsdf_bench.leaderboard.printed import comparison_table, pyod_table
 from ocsdf_bench.leaderboard.quality import grid_table, ranking_table
 from ocsdf_bench.leaderboard.robustness import attack_tables, certified_tables
 from ocsdf_bench.leaderboard.structure import Cell, Column, Leaderboard, Row, Section, Table
+from ocsdf_bench.published import Published
 from ocsdf_bench.store import Run
 
 __all__ = ["Cell", "Column", "Leaderboard", "Row", "Section", "Table", "build_leaderboard"]
 
 
-def build_leaderboard(runs: Iterable[Run], causes: Mapping[str, str] | None = None) -> Leaderboard:
+def build_leaderboard(
+    runs: Iterable[Run], causes: Mapping[str, str] | None = None, printed: tuple[Published, ...] = ()
+) -> Leaderboard:
     """Everything the report says, from the runs alone.
 
     Parameters
@@ -32,13 +35,15 @@ def build_leaderboard(runs: Iterable[Run], causes: Mapping[str, str] | None = No
         In any order; of two runs of one key the later one counts.
     causes : mapping, optional
         Text by row label, for rows outside the paper's spread.
+    printed : tuple of Published
+        Figures of others to show beside the runs, marked published.
 
     Raises
     ------
     ValueError
         Where there is no run.
     """
-    found = split_results(runs)
+    found = split_results(runs, printed)
     if not found:
         raise ValueError(
             "`runs` of build_leaderboard must hold at least one run; got none. Run a suite first."

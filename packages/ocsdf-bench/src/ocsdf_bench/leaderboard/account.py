@@ -134,11 +134,29 @@ def cost_table(results: Results) -> Table:
                 value = summary(values) if values else None
                 cells.append(Cell(significant(value), value))
         rows.append(Row(tuple(cells)))
+    rows += _printed_costs(results)
     columns = [Column("detector", numeric=False)]
     for title in ("fit, seconds", "score, seconds", "peak memory, MB"):
         columns += [Column(title, "median"), Column(title, "largest")]
     caption = "Over all runs; several runs may have shared the machine. Times are shown, never compared."
     return Table("cost", "Time and memory", caption, tuple(columns), tuple(rows))
+
+
+def _printed_costs(results: Results) -> list[Row]:
+    """Seconds that others published for the data sets here, on their machines."""
+    names = dict.fromkeys((p.detector, p.source) for p in results.printed if p.metric == "fit_seconds")
+    here = {block.dataset for block in results.blocks}
+    rows = []
+    for name in names:
+        cells = [text_cell(f"{name[0]} (published, {name[1]})")]
+        for metric in ("fit_seconds", "score_seconds"):
+            own = [p for p in results.printed if (p.detector, p.source) == name and p.dataset in here]
+            values = [p.mean for p in own if p.metric == metric]
+            for summary in (median, max):
+                value = summary(values) if values else None
+                cells.append(Cell(significant(value), value))
+        rows.append(Row((*cells, text_cell("–"), text_cell("–"))))
+    return rows
 
 
 def failures_table(results: Results) -> Table | None:

@@ -36,13 +36,20 @@ class PrintedColumn:
         return Cell(f"{np.mean(present):.1f} of 15", float(np.mean(present))) if present else text_cell("–")
 
 
-def printed_columns(protocol: str, key: Key, blocks: tuple[Block, ...]) -> tuple[PrintedColumn, ...]:
-    """Published columns of one metric, threat and radius that have a figure for some of ``blocks``."""
+def printed_columns(results: Results, key: Key, blocks: tuple[Block, ...]) -> tuple[PrintedColumn, ...]:
+    """Published columns of one metric, threat and radius that have a figure for some of ``blocks``: the
+    package's own, then those beside the store."""
     if key.n_test is not None or key.threat not in ("", "both"):
         return ()
-    figures = [p for p in published(protocol, key.metric) if _same_radius(p.radius, key.radius)]
-    detectors = dict.fromkeys(p.detector for p in figures)
-    found = [_column(protocol, detector, figures, blocks) for detector in detectors]
+    figures = [
+        figure
+        for figure in (*published(results.protocol, key.metric), *results.printed)
+        if figure.metric == key.metric and _same_radius(figure.radius, key.radius)
+    ]
+    columns: dict[tuple[str, str], list[Published]] = {}
+    for figure in figures:
+        columns.setdefault((figure.source, figure.detector), []).append(figure)
+    found = [_column(results, *names, figures, blocks) for names, figures in columns.items()]
     return tuple(c for c in found if any(cell.value is not None for cell in c.cells))
 
 
@@ -53,14 +60,16 @@ def _same_radius(printed: float | None, ours: float | None) -> bool:
 
 
 def _column(
-    protocol: str, detector: str, figures: list[Published], blocks: tuple[Block, ...]
+    results: Results, source: str, detector: str, figures: list[Published], blocks: tuple[Block, ...]
 ) -> PrintedColumn:
-    at = {Block(p.dataset, p.normal_class): p for p in figures if p.detector == detector}
+    at = {Block(p.dataset, p.normal_class): p for p in figures}
     cells = tuple(_printed_cell(at.get(block)) for block in blocks)
-    printed = {p.dataset: p.mean for p in published(protocol, "rank") if p.detector == detector}
+    beside = any(figure in results.printed for figure in figures)
+    known = () if beside else published(results.protocol, "rank")
+    printed = {p.dataset: p.mean for p in known if p.detector == detector}
     ranks = tuple(printed.get(block.dataset) for block in blocks)
     note = "published, margin chosen with labels" if detector == OURS else "published"
-    return PrintedColumn(detector, note, cells, ranks)
+    return PrintedColumn(detector, f"{note}, {source}" if beside else note, cells, ranks)
 
 
 def _printed_cell(figure: Published | None) -> Cell:

@@ -39,7 +39,7 @@ def grid_table(
     ``cut``: leave out the rows and columns that have no value at all.
     """
     grid = results.grid(key).filled() if cut else results.grid(key)
-    printed = printed_columns(results.protocol, key, grid.blocks)
+    printed = printed_columns(results, key, grid.blocks)
     rows = [_body_row(results, grid, i, printed) for i in range(len(grid.blocks))]
     better = "lower" if key.lower_is_better else "higher"
     parts = [caption, GRID_CAPTION.format(better=better)]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 PAPER = "Béthune, Novello et al., ICML 2023 (arXiv:2303.01978)"
 PYOD = "PyOD documentation, benchmark of 17 sets (60/40 split, mean of 10 trials)"
 
 BEST_OF_TABLE = "best of the table"
+COLUMNS = (
+    "source", "protocol", "dataset", "normal_class", "detector", "metric", "radius_over_255", "value", "std",
+    "note",
+)  # fmt: skip
 
 NOTES = {
     "unsupervised": (
@@ -28,7 +34,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class Published:
-    """One printed figure. ``mean`` and ``std`` are fractions (a rank for metric "rank"); ``radius`` is in
+    """One printed figure. ``mean`` and ``std`` are fractions (but ranks and seconds); ``radius`` is in
     [0, 1]-pixel units; ``normal_class`` "mean" is the average over the classes."""
 
     source: str
@@ -64,9 +70,46 @@ def _all() -> tuple[Published, ...]:
     return tuple(found)
 
 
+def read_published(path: Path) -> tuple[Published, ...]:
+    """Figures beside a store, with their sources; none where there is no such file.
+
+    Raises
+    ------
+    ValueError
+        Where the file is not one that `write_published` wrote.
+    """
+    if not path.is_file():
+        return ()
+    try:
+        rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        return tuple(_parse(row, row["source"]) for row in rows)
+    except (KeyError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"published.csv must have the columns {', '.join(COLUMNS)} and numbers; got {error!r}."
+        ) from error
+
+
+def write_published(path: Path, figures: Iterable[Published]) -> None:
+    """Write ``figures`` as `read_published` reads them, percent with four decimals."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for p in figures:
+            scale = _scale(p.metric)
+            radius = "" if p.radius is None else f"{255 * p.radius:g}"
+            std = "" if p.std is None else round(scale * p.std, 4)
+            names = (p.source, p.protocol, p.dataset, p.normal_class, p.detector, p.metric, radius)
+            writer.writerow([*names, round(scale * p.mean, 4), std, p.note])
+
+
+def _scale(metric: str) -> float:
+    """Fractions are printed in percent; ranks and seconds are not."""
+    return 1.0 if metric in ("rank", "fit_seconds", "score_seconds") else 100.0
+
+
 def _parse(row: dict[str, str], source: str) -> Published:
-    # Percent with at most two decimals: six digits of the fraction are exact.
-    scale = 1.0 if row["metric"] == "rank" else 100.0
+    # Percent with at most four decimals: six digits of the fraction are exact.
+    scale = _scale(row["metric"])
     return Published(
         source=source,
         protocol=row["protocol"],
