@@ -6,21 +6,45 @@ import sys
 import numpy as np
 import pytest
 
-from ocsdf import OCSDF, Ball, dense, references
+from ocsdf import (
+    OCSDF,
+    AveragePool,
+    Ball,
+    Conv2D,
+    Dense,
+    DownSample,
+    Flatten,
+    GroupSort,
+    L2NormPool,
+    Residual,
+    dense,
+    references,
+)
 
 X = np.random.default_rng(0).normal(size=(60, 4)) * [1.0, 5e3, 0.1, 1.0] + [0.0, 1e5, 0.0, 0.0]
-IMAGES = np.random.default_rng(1).integers(0, 256, (30, 4, 4)).astype(np.uint8)
-QUICK = {"max_steps": 3, "random_state": 0}
+IMAGES = np.random.default_rng(1).integers(0, 256, (30, 8, 8, 3)).astype(np.uint8)
+QUICK = {"max_steps": 2, "random_state": 0}
+IMAGE_LAYERS = (
+    Conv2D(6),
+    GroupSort(2),
+    Residual((Conv2D(6, padding="circular"), GroupSort(2))),
+    DownSample(2),
+    L2NormPool(2),
+    AveragePool(2),
+    Flatten(),
+    Dense(1),
+)
 DETECTORS = {
     "references": OCSDF(random_state=0),
     "groupsort2": OCSDF(hidden=(9, 8), outside="anomalous", **QUICK),
     "uneven groups": OCSDF(network=dense((10,), sort=4), domain=Ball(2.0), outside="anomalous", **QUICK),
-    "images": OCSDF(network=references(count=20), random_state=0),
+    "layers of images": OCSDF(network=IMAGE_LAYERS, n_networks=2, **QUICK),
+    "references of images": OCSDF(network=references(count=20), random_state=0),
 }
 
 
 def rows_of(name):
-    return IMAGES if name == "images" else X
+    return IMAGES if name.endswith("images") else X
 
 
 @pytest.mark.parametrize("name", DETECTORS)
@@ -49,7 +73,7 @@ def test_onnxruntime_scores_like_the_detector(name, tmp_path):
     model = DETECTORS[name].fit(rows)
     model.export(tmp_path / "detector.onnx", format="onnx")
     session = onnxruntime.InferenceSession(tmp_path / "detector.onnx", providers=["CPUExecutionProvider"])
-    dtype = np.float32 if name == "images" else np.float64
+    dtype = np.float32 if name.endswith("images") else np.float64
     for n in (1, len(rows)):
         (score,) = session.run(["score"], {"x": rows[:n].astype(dtype)})
         assert score.shape == (n,)
