@@ -170,3 +170,67 @@ def test_history_measures_what_it_says_and_no_slope_above_the_constant():
     assert max(history.slope) <= (1 + 3e-3) ** 3  # three kernels, each within the drift bound
     assert (np.array(history.gradient_norm) <= np.array(history.slope)).all()
     assert engine.net.finished().lipschitz() <= 1 + 1e-6
+
+
+QUICK = {"hidden": (16, 16), "n_networks": 2, "random_state": 0, "max_steps": 40}
+
+
+def test_partial_fit_goes_on_from_the_weights_in_the_units_of_the_first_fit():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(100, 3)), rng.normal(size=(80, 3)) + 1.0
+    model = OCSDF(**QUICK).fit(first)
+    kept = model.center_, model.scale_, model.margin_, model.domain_
+    before = model.net_
+    model.partial_fit(second)
+    assert all(
+        a is b for a, b in zip((model.center_, model.scale_, model.margin_, model.domain_), kept, strict=True)
+    )
+    moved = max(
+        np.abs(a["kernel"] - b["kernel"]).max()
+        for a, b in zip(before.params, model.net_.params, strict=True)
+        if a
+    )
+    fresh = OCSDF(**QUICK).fit(second).net_
+    started_over = max(
+        np.abs(a["kernel"] - b["kernel"]).max()
+        for a, b in zip(fresh.params, model.net_.params, strict=True)
+        if a
+    )
+    assert 0 < moved < started_over
+
+
+def test_rows_of_partial_fit_are_learned():
+    rng = np.random.default_rng(1)
+    first, second = 0.3 * rng.normal(size=(100, 2)), 0.3 * rng.normal(size=(100, 2)) + 2.0
+    model = OCSDF(**{**QUICK, "max_steps": 150}, scale="none").fit(first)
+    before = model.score_samples(second).mean() - model.score_samples(first).mean()
+    model.partial_fit(np.concatenate([first, second]))
+    after = model.score_samples(second).mean() - model.score_samples(first).mean()
+    assert after > before + 0.5
+
+
+def test_the_certificate_holds_after_training_on():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(100, 3))
+    model = OCSDF(**QUICK).fit(X).partial_fit(X + 0.5)
+    assert model.lipschitz_ >= model.net_.lipschitz()
+    certificate = model.certify(X)
+    for radius in (1e-3, 0.1, 1.0):
+        # The worst of both directions of the gradient, and of a random one.
+        step = rng.normal(size=(2, *X.shape))
+        step[0] = model.input_gradient(X)
+        for direction in (*step, *-step):
+            length = np.linalg.norm(direction / model.scale_, axis=1, keepdims=True)
+            attacked = model.score_samples(X + radius * direction / length)
+            assert (attacked >= certificate.lower(radius)).all()
+            assert (attacked <= certificate.upper(radius)).all()
+
+
+def test_a_fitted_network_is_a_warm_start():
+    X = np.random.default_rng(3).normal(size=(100, 3))
+    cold = OCSDF(**QUICK).fit(X)
+    same = OCSDF(network=cold.net_, max_steps=0, random_state=1).fit(X)
+    # Through the float32 of training: 1e-7 of values near 1, over four layers.
+    np.testing.assert_allclose(same.score_samples(X), cold.score_samples(X), atol=1e-5)
+    warm = OCSDF(network=cold.net_, max_steps=40, random_state=1).fit(X)
+    assert warm.history_["loss"][0] < cold.history_["loss"][0]
