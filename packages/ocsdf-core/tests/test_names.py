@@ -8,6 +8,7 @@ import pytest
 import ocsdf
 
 PUBLIC = [
+    "AffinePatches",
     "AveragePool",
     "Ball",
     "Box",
@@ -22,7 +23,9 @@ PUBLIC = [
     "L2NormPool",
     "LipschitzNet",
     "OCSDF",
+    "References",
     "Residual",
+    "affine_warp",
     "build",
     "certified_accuracy",
     "certified_auroc",
@@ -34,6 +37,7 @@ PUBLIC = [
     "load",
     "newton_raphson",
     "operator_norm_bound",
+    "patches",
     "references",
     "sample_boundary",
     "vgg",

@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from ocsdf._estimator import OCSDF
     from ocsdf._layers import Dense, GroupSort
     from ocsdf._loss import hkr_loss
-    from ocsdf._negatives import newton_raphson, sample_boundary
-    from ocsdf._network import LipschitzNet, build, dense, references, vgg
+    from ocsdf._negatives import affine_warp, newton_raphson, sample_boundary
+    from ocsdf._network import LipschitzNet, build, dense, patches, references, vgg
+    from ocsdf._patches import AffinePatches
     from ocsdf._persist import load
     from ocsdf._pool import AveragePool, L2NormPool
+    from ocsdf._references import References
     from ocsdf._residual import Residual
     from ocsdf._shape import Channels, DownSample, Flatten
 
 _HOME = {
-    "OCSDF": "_estimator",
-    "Box": "_domain",
+    "AffinePatches": "_patches",
+    "AveragePool": "_pool",
     "Ball": "_domain",
+    "Box": "_domain",
     "Certificate": "_certificate",
     "CertifiedConformal": "_conformal",
-    "LipschitzNet": "_network",
-    "AveragePool": "_pool",
     "Channels": "_shape",
     "Conv2D": "_conv",
     "Dense": "_layers",
@@ -44,7 +45,11 @@ _HOME = {
     "Flatten": "_shape",
     "GroupSort": "_layers",
     "L2NormPool": "_pool",
+    "LipschitzNet": "_network",
+    "OCSDF": "_estimator",
+    "References": "_references",
     "Residual": "_residual",
+    "affine_warp": "_negatives",
     "build": "_network",
     "certified_accuracy": "_certified",
     "certified_auroc": "_certified",
@@ -56,12 +61,14 @@ _HOME = {
     "load": "_persist",
     "newton_raphson": "_negatives",
     "operator_norm_bound": "_bound",
+    "patches": "_network",
     "references": "_network",
     "sample_boundary": "_negatives",
     "vgg": "_network",
 }
 __version__ = "0.1.0"
 __all__ = [
+    "AffinePatches",
     "AveragePool",
     "Ball",
     "Box",
@@ -76,7 +83,9 @@ __all__ = [
     "L2NormPool",
     "LipschitzNet",
     "OCSDF",
+    "References",
     "Residual",
+    "affine_warp",
     "build",
     "certified_accuracy",
     "certified_auroc",
@@ -88,6 +97,7 @@ __all__ = [
     "load",
     "newton_raphson",
     "operator_norm_bound",
+    "patches",
     "references",
     "sample_boundary",
     "vgg",

@@ -23,6 +23,7 @@ from ocsdf._train import Engine, Recipe, train
 
 DENSE_STEPS = 300  # updates where neither epochs nor max_steps is given; references are final as drawn
 EPOCH = 15  # updates in an epoch at least: the authors' code goes over a small set several times
+SAMPLE = 1024  # rows that a new network sees, where none of its layers asks for more
 DETECTION_SHARE = 0.1  # contamination="auto" where f = 0 means nothing
 CHUNK = 1 << 21  # numbers that one layer may hold while scoring
 LARGEST = 1e15  # its square is still a float32
@@ -37,7 +38,8 @@ class OCSDF(OutlierMixin, BaseEstimator):
     by a margin beyond the data's diameter, jittered rows as negatives and trimmed normals. f ranks rows well;
     its zero level means nothing. ``OCSDF.paper()`` is the *distance recipe*: a small margin and
     Newton-Raphson negatives, so that f - m estimates the signed distance to the boundary of the support, and
-    the threshold is the level zero.
+    the threshold is the level zero. ``OCSDF.images()`` is the *image recipe*: the distance to affine patches,
+    trained against strongly warped images.
 
     Parameters
     ----------
@@ -49,9 +51,9 @@ class OCSDF(OutlierMixin, BaseEstimator):
         Widths of the hidden layers of a dense network; None leaves the choice to ``network``.
     activation : str
         "fullsort", or "groupsort" with a group size ("groupsort2").
-    negatives : {"jitter", "newton"} or callable
-        "newton": uniform on the domain, moved towards the level. A callable gets scaled rows (n, ...) and a
-        Generator and returns as many rows.
+    negatives : {"jitter", "newton", "warp"} or callable
+        "newton": uniform on the domain, moved towards the level. "warp": images read at distorted places, see
+        :func:`affine_warp`. A callable gets scaled rows (n, ...) and a Generator and returns as many rows.
     trim : float in [0, 0.5]
         Share of the rows taken for contaminated: references that are dropped, and in training the lowest of
         each batch of normals, which the loss leaves out after 30 % of the updates.
@@ -213,6 +215,32 @@ class OCSDF(OutlierMixin, BaseEstimator):
         }
         return cls(margin=margin, **{**recipe, **overrides})
 
+    @classmethod
+    def images(cls, margin: float = 5.0, **overrides: Any) -> Self:
+        """The image recipe: affine patches, moved by the HKR loss against warped images.
+
+        Its margin is an l2 distance of images in [0, 1].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> digits = load_digits()
+        >>> zeros = digits.images[digits.target == 0] / 16
+        >>> detector = OCSDF.images(random_state=0).fit(zeros)
+        >>> bool(detector.score_samples(digits.images[digits.target == 7] / 16).max() < detector.offset_)
+        True
+        """
+        recipe: dict[str, Any] = {
+            "network": "patches",
+            "negatives": "warp",
+            "weight": 10.0,
+            "trim": 0.0,
+            "n_networks": 1,
+            "max_steps": 300,
+        }
+        return cls(margin=margin, **{**recipe, **overrides})
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn f from rows (n, n_features), or images (n, h, w) or (n, h, w, c). ``y`` is ignored.
 
@@ -224,6 +252,9 @@ class OCSDF(OutlierMixin, BaseEstimator):
         check_parameters(self)
         rows = self._rows(X, "fit", reset=True)
         self._set_scale(np.asarray(X).dtype, rows)
+        if isinstance(self.negatives, str) and self.negatives == "warp" and rows.ndim < 3:
+            got = f"rows of shape {rows.shape[1:]}"
+            raise ValueError(_check.sentence("negatives", "OCSDF.fit", '"warp" for images only', got))
         scaled = self._scaled(rows)
         rng = _check.generator(self.random_state, "random_state", "OCSDF")
         deviation = scaled.std(axis=0)
@@ -393,12 +424,14 @@ class OCSDF(OutlierMixin, BaseEstimator):
             self.domain_ = Box(scaled.mean(axis=0) - reach, scaled.mean(axis=0) + reach)
 
     def _new_net(self, scaled: np.ndarray, rng: np.random.Generator) -> LipschitzNet:
-        sample = scaled[rng.permutation(len(scaled))[:1024]]
+        order = rng.permutation(len(scaled))
         if isinstance(self.network, LipschitzNet):
             return self.network
         if callable(self.network):
-            return self.network(sample, members=self.n_networks, rng=rng)
-        return build(self._layers(), sample, members=self.n_networks, rng=rng)
+            return self.network(scaled[order[:SAMPLE]], members=self.n_networks, rng=rng)
+        layers = self._layers()
+        n_rows = max(getattr(layer, "sample_rows", SAMPLE) for layer in layers)
+        return build(layers, scaled[order[:n_rows]], members=self.n_networks, rng=rng)
 
     def _layers(self) -> tuple[Layer, ...]:
         if isinstance(self.network, tuple):

@@ -166,3 +166,51 @@ def jitter(rows: np.ndarray, spread: float, rng: np.random.Generator) -> np.ndar
     """Rows (n, ...) plus isotropic Gaussian noise whose deviation, per row, is uniform on [0, spread]."""
     deviation = spread * rng.uniform(size=(len(rows), *(1,) * (rows.ndim - 1)))
     return rows + (deviation * rng.standard_normal(rows.shape)).astype(rows.dtype)
+
+
+def affine_warp(
+    images: np.ndarray, rng: np.random.Generator, strength: float = 0.6, shift: float = 0.2
+) -> np.ndarray:
+    """Images read at strongly distorted places: negatives that look like data.
+
+    Isotropic noise is too easily told from an image to teach anything about its shapes. Each image is read at
+    ``A p + t``, bilinearly and 0 beyond its frame, for the points p of the square [-1, 1]².
+
+    Parameters
+    ----------
+    images : array (n, h, w) or (n, h, w, c)
+    rng : numpy.random.Generator
+        Draws one map an image.
+    strength : float
+        A is the identity plus uniform numbers of [-strength, strength].
+    shift : float
+        t is uniform on [-shift, shift]², unit half the frame.
+
+    Returns
+    -------
+    array, shape and dtype of ``images``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = np.random.default_rng(0).uniform(size=(2, 5, 5))
+    >>> same = affine_warp(images, np.random.default_rng(0), strength=0.0, shift=0.0)
+    >>> bool(np.allclose(same, images))
+    True
+    """
+    n, height, width = images.shape[:3]
+    matrix = np.eye(2) + rng.uniform(-strength, strength, size=(n, 2, 2))
+    offset = rng.uniform(-shift, shift, size=(n, 2, 1))
+    axes = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
+    places = matrix @ np.stack(axes).reshape(2, -1) + offset
+    row, column = (places[:, 0] + 1) * (height - 1) / 2, (places[:, 1] + 1) * (width - 1) / 2
+    flat, image = images.reshape(n, height, width, -1), np.arange(n)[:, None]
+    warped = np.zeros((n, height * width, flat.shape[3]), images.dtype)
+    for down in (0, 1):
+        for right in (0, 1):
+            y, x = np.floor(row).astype(int) + down, np.floor(column).astype(int) + right
+            share = (1 - np.abs(row - y)) * (1 - np.abs(column - x))
+            share *= (y >= 0) & (y < height) & (x >= 0) & (x < width)
+            corner = flat[image, y.clip(0, height - 1), x.clip(0, width - 1)]
+            warped += share[..., None].astype(images.dtype) * corner
+    return warped.reshape(images.shape)

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from ocsdf import _check
 from ocsdf._conv import Conv2D
 from ocsdf._layers import Dense, GroupSort, Layer, Params, carry_rounding
+from ocsdf._patches import AffinePatches
 from ocsdf._pool import L2NormPool
 from ocsdf._references import References
 from ocsdf._shape import Channels
@@ -210,6 +211,17 @@ def references(count: int = 256, rank: float = 0.04, trim: float = 0.15) -> tupl
     return (References(count, rank, trim),)
 
 
+def patches(count: int = 30, directions: int = 10) -> tuple[Layer, ...]:
+    """The distance to learned affine patches: the network of the image recipe, ``OCSDF.images()``.
+
+    Examples
+    --------
+    >>> patches(count=10)
+    (AffinePatches(count=10, directions=10),)
+    """
+    return (AffinePatches(count, directions),)
+
+
 def vgg(
     width: float = 1.0, kernel: str = "isometric", padding: str = "same", sort: int | None = 2
 ) -> tuple[Layer, ...]:
@@ -246,7 +258,7 @@ def vgg(
 
 def trains_in_numpy(net: LipschitzNet) -> bool:
     """True where NumPy trains faster than TensorFlow: its gradients of sorts are, of convolutions not."""
-    return all(isinstance(layer, Dense | GroupSort | References) for layer in net.layers)
+    return all(isinstance(layer, Dense | GroupSort | References | AffinePatches) for layer in net.layers)
 
 
-BUILDERS: dict[str, Builder] = {"dense": dense, "references": references, "vgg": vgg}
+BUILDERS: dict[str, Builder] = {"dense": dense, "references": references, "patches": patches, "vgg": vgg}

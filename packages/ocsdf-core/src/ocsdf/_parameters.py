@@ -26,7 +26,7 @@ def _check_method(model: Any) -> None:
         _check.number(model.margin, "margin", CALLER, low=0.0, open_low=True, remedy=remedy)
     _check.number(model.weight, "weight", CALLER, low=0.0)
     if not callable(model.negatives):
-        _check.choice(model.negatives, "negatives", CALLER, ("jitter", "newton"))
+        _check.choice(model.negatives, "negatives", CALLER, ("jitter", "newton", "warp"))
     _check.number(model.trim, "trim", CALLER, low=0.0, high=0.5)
     _check.integer(model.steps, "steps", CALLER, low=0)
     if model.level is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ocsdf._domain import Domain
 from ocsdf._layers import Params
-from ocsdf._negatives import jitter, newton_step
+from ocsdf._negatives import affine_warp, jitter, newton_step
 from ocsdf._network import LipschitzNet
 from ocsdf._stiefel import SpectralCap
 
@@ -179,11 +179,11 @@ class _Loop:
                 )
         else:
             drawn = self.rows[self.rng.integers(len(self.rows), size=n)]
-            points = (
-                jitter(drawn, recipe.spread, self.rng)
-                if isinstance(recipe.negatives, str)
-                else np.asarray(recipe.negatives(drawn, self.rng), self.rows.dtype)
-            )
+            if recipe.negatives == "jitter":
+                points = jitter(drawn, recipe.spread, self.rng)
+            else:
+                move = affine_warp if isinstance(recipe.negatives, str) else recipe.negatives
+                points = np.asarray(move(drawn, self.rng), self.rows.dtype)
         return points.reshape(self._members, recipe.batch_size, *shape)
 
     def _flat(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

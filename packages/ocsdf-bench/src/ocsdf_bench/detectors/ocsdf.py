@@ -26,7 +26,7 @@ class OCSDFDetector:
 
     Parameters
     ----------
-    recipe : {"detection", "paper"}
+    recipe : {"detection", "paper", "images"}
     params : dict
         Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high).
     seed : int
@@ -36,13 +36,13 @@ class OCSDFDetector:
         self._recipe = recipe
         self._params = params
         self._seed = seed
-        self._flat = params.get("network") in (None, "dense", "references")
+        self._flat = recipe != "images" and params.get("network") in (None, "dense", "references")
         self.budget: dict[str, Any] = {}
 
     def fit(self, X: np.ndarray) -> None:
         from ocsdf import OCSDF
 
-        create = OCSDF.paper if self._recipe == "paper" else OCSDF
+        create = {"detection": OCSDF, "paper": OCSDF.paper, "images": OCSDF.images}[self._recipe]
         params = {**self._length(len(X)), **self._params, **self._domain(X)}
         self._model = create(**params, scale="none", random_state=self._seed).fit(self._rows(X))
         self.lipschitz = self._model.lipschitz_
@@ -92,7 +92,7 @@ class OCSDFDetector:
 def build(
     *,
     seed: int,
-    recipe: Literal["detection", "paper"] = "detection",
+    recipe: Literal["detection", "paper", "images"] = "detection",
     margin: float | Literal["auto"] | None = None,
     weight: float | None = None,
     hidden: tuple[int, ...] | None = None,
