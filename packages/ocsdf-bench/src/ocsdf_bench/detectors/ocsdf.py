@@ -20,9 +20,9 @@ class OCSDFDetector:
     """``ocsdf.OCSDF`` on rows that the protocol has scaled already (``scale="none"``).
 
     The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows; above, 40 epochs at width 256 but at
-    least 1,000 and at most 2,000 updates, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this.
-    Images reach a network of tables flattened; their domain is the box of the values seen in training, unless
-    ``params`` has one.
+    least 1,000 and at most 2,000 updates, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in
+    ``params`` override this. Images reach a network of tables flattened; their domain is the box of the
+    values seen in training, unless ``params`` has one.
 
     Parameters
     ----------
