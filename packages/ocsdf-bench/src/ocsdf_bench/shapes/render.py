@@ -24,7 +24,7 @@ class Camera:
     azimuth, elevation : degrees. up : index of the axis that points up. half_width : of the picture.
     """
 
-    azimuth: float = 35.0
+    azimuth: float = -55.0
     elevation: float = 25.0
     up: int = 2
     half_width: float = 0.85
@@ -51,8 +51,8 @@ class Camera:
 
 
 def camera_for(name: str) -> Camera:
-    """The camera of a shape: files .obj have the second axis up by custom, all others the third."""
-    return Camera(up=1 if name.endswith(".obj") else 2)
+    """A camera that sees the front: files .obj have the second axis up by custom, all others the third."""
+    return Camera(azimuth=125.0, up=1) if name.endswith(".obj") else Camera()
 
 
 def render_mesh(mesh: trimesh.Trimesh, camera: Camera, pixels: int = 320, supersample: int = 2) -> np.ndarray:
