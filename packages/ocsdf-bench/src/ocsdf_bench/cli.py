@@ -320,8 +320,31 @@ def toy2d(
 ) -> None:
     """Draw the pictures in the plane: level sets, certified radii, how near f - m is to a signed distance."""
     from ocsdf_bench.toy2d import run_toy2d
+    from ocsdf_bench.toy2d.measure import read_suite
 
-    run_toy2d(suite, out or Path("reports/toy2d"))
+    try:
+        plan = read_suite(suite)
+    except ValueError as error:
+        _fail(str(error))
+    run_toy2d(plan, out or Path("reports/toy2d"))
+
+
+@app.command()
+def shapes(
+    suite: Annotated[Path, typer.Argument(help="Study file, e.g. benchmarks/shapes.toml.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; default reports/shapes.")] = None,
+    data: DataDir = None,
+    offline: Offline = False,
+) -> None:
+    """Turn points on surfaces into signed distances and meshes, beside other reconstructions."""
+    from ocsdf_bench.shapes import run_shapes
+    from ocsdf_bench.shapes.suite import read_suite
+
+    try:
+        plan = read_suite(suite)
+    except ValueError as error:
+        _fail(str(error))
+    run_shapes(plan, out or Path("reports/shapes"), _source(data, offline))
 
 
 def _load_plugins(plugins: list[Path] | None) -> None:

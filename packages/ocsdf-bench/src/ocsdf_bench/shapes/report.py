@@ -87,7 +87,8 @@ outward normals, the others points alone.
 ![Time of 1,000 queries against the number of rows](figures/query_time.png)
 
 A network's query costs the same however many rows it was fitted on; a k-d tree's grows, and in many
-dimensions it looks at nearly every row. CPU milliseconds for 1,000 queries on Gaussian rows, the best of three.
+dimensions it looks at nearly every row. CPU milliseconds for 1,000 queries on Gaussian rows, the best of
+three.
 
 {_query_table(suite, results)}
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 import tomllib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ocsdf_bench.shapes.methods import METHODS
+
+LIBRARIES = ("trimesh", "skimage", "igl", "embreex")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,15 @@ class ShapeSuite:
 
 
 def read_suite(path: Path) -> ShapeSuite:
-    """The suite of a TOML file; ValueError on a key, method or parameter that does not exist."""
+    """The suite of a TOML file.
+
+    Raises ValueError on a key, method or parameter that does not exist, and without the extra ``shapes``.
+    """
+    absent = [library for library in LIBRARIES if find_spec(library) is None]
+    if absent:
+        raise ValueError(
+            f"shapes need {', '.join(absent)}; install them with `pip install 'ocsdf-bench[shapes]'`."
+        )
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     fields = ShapeSuite.__dataclass_fields__
     unknown, missing = sorted(set(content) - set(fields)), sorted(set(fields) - set(content))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ocsdf_bench.toy2d.measure import ToySuite
 
 
-def run_toy2d(suite: Path, out: Path) -> None:
+def run_toy2d(suite: ToySuite, out: Path) -> None:
     """Measure what ``suite`` asks for, then write runs.csv, the figures and the page into ``out``.
 
     What is in ``out`` already is not measured again.
     """
-    from ocsdf_bench.toy2d.measure import measure, read_suite
+    from ocsdf_bench.toy2d.measure import measure
     from ocsdf_bench.toy2d.report import write_report
 
-    plan = read_suite(suite)
-    measure(plan, out)
-    write_report(plan, out)
+    measure(suite, out)
+    write_report(suite, out)
