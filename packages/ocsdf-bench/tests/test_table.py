@@ -247,7 +247,7 @@ def lines(report):
 def test_csv_columns_are_the_agreed_ones(lines):
     assert ",".join(lines[0]) == (
         "suite,protocol,dataset,normal_class,detector,params,seed,metric,radius,threat,value,status,reason,"
-        "fit_seconds,score_seconds,peak_mb,n_train,n_test,n_features,budget"
+        "fit_seconds,score_seconds,peak_mb,n_train,n_test,n_features,budget,reported_by,scores"
     )
 
 

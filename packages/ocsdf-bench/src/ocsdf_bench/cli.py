@@ -196,6 +196,38 @@ def verify(directory: StorePath) -> None:
 
 
 @app.command()
+def submit(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a third party: runs.csv and scores/.", metavar="FOLDER")
+    ],
+    into: Annotated[Path, typer.Option("--into", help="Store that it joins.")],
+    by: Annotated[str, typer.Option("--by", help="Who reports it; stands in every table.")],
+    only_check: Annotated[bool, typer.Option("--check", help="Check it and write nothing.")] = False,
+    data: DataDir = None,
+    offline: Offline = False,
+    plugin: Plugins = None,
+) -> None:
+    """Add a third party's results to a store: recomputed from their scores, marked as reported.
+
+    None of their code runs and nothing is unpickled. Certified and attacked metrics are not taken: they do
+    not follow from scores. For those send the detector, as a plug-in.
+    """
+    from ocsdf_bench.store import StoreCorruptError, StoreError
+    from ocsdf_bench.submit import SubmissionError, read_submission
+    from ocsdf_bench.submit import submit as submit_to
+
+    _require_store(into)
+    _load_plugins(plugin)
+    try:
+        found = (read_submission if only_check else submit_to)(folder, into, _source(data, offline), by=by)
+    except (SubmissionError, StoreError, StoreCorruptError) as error:
+        _fail(str(error))
+    typer.echo(f"{len(found.runs)} runs {'can join' if only_check else 'joined'} {into}, reported by {by}.")
+    if found.not_taken:
+        typer.echo(f"Not taken, for they do not follow from scores: {', '.join(found.not_taken)}.")
+
+
+@app.command()
 def compare(
     base: Annotated[Path, typer.Argument(help="Store to compare with.", metavar="BASE")],
     new: Annotated[Path, typer.Argument(help="Store to judge.", metavar="NEW")],

@@ -37,8 +37,8 @@ class Run:
 
     lipschitz : the proven constant its certified metrics use, None where none is stated. n_copies : test rows
     that also occur in the training part, None where the protocol scores the training rows themselves. flags :
-    signs that its scores may not mean what they seem to. previous : sha256 of the line before, which makes
-    the rows a chain.
+    signs that its scores may not mean what they seem to. reported_by : who sent it, "" where it was run here.
+    previous : sha256 of the line before, which makes the rows a chain.
     """
 
     fingerprint: str
@@ -64,6 +64,7 @@ class Run:
     data_checksum: str = ""
     split_checksum: str = ""
     scores_sha256: str = ""
+    reported_by: str = ""
     previous: str = ""
 
     def to_json(self) -> dict[str, Any]:

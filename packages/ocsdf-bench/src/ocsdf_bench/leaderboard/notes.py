@@ -29,7 +29,8 @@ def notes(results: Results) -> tuple[str, ...]:
         f"Protocol {results.protocol}: {PROTOCOLS.get(results.protocol, 'as its plug-in states')}.",
         f"{len(runs)} runs, seeds {', '.join(map(str, seeds))}; a detector without randomness runs one seed.",
         "Unmarked columns were run here and are in runs.jsonl (ocsdf-bench verify recomputes them from "
-        "stored scores); columns marked published are printed by others and were not run here.",
+        "stored scores); columns marked reported were sent in with their scores and recomputed from them; "
+        "columns marked published are printed by others and were not run here.",
         "Positive class: the anomaly.",
     ]
     if threats:

@@ -62,8 +62,11 @@ def method_column(results: Results, method: Method) -> Column:
 
 
 def method_note(results: Results, method: Method) -> str:
+    runs = [run for (_, m), runs in results.cells.items() if m == method for run in runs]
+    reporters = sorted({run.reported_by for run in runs if run.reported_by})
+    if reporters:
+        return f"reported by {', '.join(reporters)}, recomputed"
     if method.role == "chosen":
-        runs = [run for (_, m), runs in results.cells.items() if m == method for run in runs]
         parameters = sorted({k for r in runs for k, v in r.spec.params.items() if isinstance(v, list)})
         return f"{', '.join(parameters) or 'parameters'} chosen with labels"
     info = detector_info(method.detector)

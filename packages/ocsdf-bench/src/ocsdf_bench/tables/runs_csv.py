@@ -15,7 +15,7 @@ from ocsdf_bench.table import FORMATS, Format
 COLUMNS = (
     "suite", "protocol", "dataset", "normal_class", "detector", "params", "seed", "metric", "radius",
     "threat", "value", "status", "reason", "fit_seconds", "score_seconds", "peak_mb", "n_train", "n_test",
-    "n_features", "budget",
+    "n_features", "budget", "reported_by", "scores",
 )  # fmt: skip
 
 
@@ -39,6 +39,8 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
         "n_test": run.n_test,
         "n_features": run.n_features,
         "budget": canonical(run.budget),
+        "reported_by": run.reported_by,
+        "scores": f"{run.fingerprint}.npz" if run.scores_sha256 else "",
     }
     for m in run.metrics:
         n_test = run.n_test if m.n_test is None else m.n_test
