@@ -3,7 +3,21 @@
 import numpy as np
 import pytest
 
-from ocsdf import OCSDF, build, dense, references
+from ocsdf import (
+    OCSDF,
+    AveragePool,
+    Channels,
+    Conv2D,
+    Dense,
+    DownSample,
+    Flatten,
+    GroupSort,
+    Residual,
+    build,
+    dense,
+    references,
+    vgg,
+)
 from ocsdf._numpy_engine import NumpyEngine
 
 NETWORKS = {
@@ -14,19 +28,36 @@ NETWORKS = {
 }
 
 
+IMAGES = {
+    "vgg": vgg(width=1 / 16),
+    "orthogonal, circular": vgg(width=1 / 32, kernel="orthogonal", padding="circular"),
+    "residual": (
+        Channels(),
+        DownSample(2),
+        Residual((Conv2D(4), GroupSort(2))),
+        Conv2D(6, stride=2),
+        GroupSort(3),
+        AveragePool(2),
+        Flatten(),
+        Dense(1),
+    ),
+}
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", [*NETWORKS, *IMAGES])
 def test_both_engines_have_the_same_gradients(name, rng):
     from ocsdf._tensorflow_engine import TensorflowEngine
 
-    rows = rng.normal(size=(40, 5))
-    net = build(NETWORKS[name], rows, members=2, rng=rng).astype("float32")
+    shape = (8, 12) if name in IMAGES else (5,)
+    layers = {**NETWORKS, **IMAGES}[name]
+    net = build(layers, rng.normal(size=(40, *shape)), members=2, rng=rng).astype("float32")
     numpy, tensorflow = NumpyEngine(net), TensorflowEngine(net)
-    normal, negative = rng.normal(size=(2, 2, 16, 5)).astype(np.float32) * 2
+    normal, negative = rng.normal(size=(2, 2, 16, *shape)).astype(np.float32) * 2
     for ours, theirs in zip(
         numpy.value_and_gradient(normal), tensorflow.value_and_gradient(normal), strict=True
     ):
@@ -39,7 +70,27 @@ def test_both_engines_have_the_same_gradients(name, rng):
     for ours, theirs in zip(gradients, other_gradients, strict=True):
         assert set(ours) == set(theirs)
         for key, array in ours.items():
-            np.testing.assert_allclose(array, theirs[key], atol=2e-5)  # sums of 32 float32 products
+            # Sums of up to a thousand float32 products.
+            np.testing.assert_allclose(array, theirs[key], atol=2e-5 * max(1.0, np.abs(array).max()))
+
+
+def test_slopes_at_ties_are_those_of_numpy_which_permutes_them(rng):
+    """Flat backgrounds tie in every pair: two slopes that both went to one side would be too steep."""
+    import tensorflow as tf
+
+    from ocsdf._tensorflow_engine import TensorflowEngine
+
+    net = build((Dense(6), GroupSort(2), Dense(1)), np.zeros((1, 6)), rng=rng).astype("float32")
+    rows = np.zeros((1, 4, 6), np.float32)
+    _, slope = TensorflowEngine(net).value_and_gradient(rows)
+    np.testing.assert_allclose(slope, NumpyEngine(net).value_and_gradient(rows)[1], atol=1e-6)
+    assert np.linalg.norm(slope, axis=-1).max() <= 1 + 1e-6
+    x = tf.zeros((1, 1, 6))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = GroupSort(2).tensor({}, x)
+    weights = tf.constant(np.arange(6.0), tf.float32)
+    np.testing.assert_array_equal(np.sort(tape.gradient(y, x, weights[None, None])[0, 0]), weights)
 
 
 def test_both_engines_train_to_the_same_detector(rng):

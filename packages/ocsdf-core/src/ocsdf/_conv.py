@@ -104,7 +104,9 @@ class Conv2D:
         zeros = "SAME" if self.padding == "same" else "VALID"
         members, shared = kernel.shape[0], x.shape[0] == 1
         images = [
-            tf.nn.conv2d(x[0 if shared else m], kernel[m], self.stride, zeros) + bias[m]
+            tf.nn.bias_add(
+                tf.nn.conv2d(x[0 if shared else m], kernel[m], self.stride, zeros), bias[m, 0, 0, 0]
+            )
             for m in range(members)
         ]
         return images[0][None] if members == 1 else tf.stack(images)
