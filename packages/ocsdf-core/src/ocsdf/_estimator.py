@@ -14,6 +14,7 @@ from ocsdf import _check
 from ocsdf._certificate import Certificate
 from ocsdf._domain import Box, Domain
 from ocsdf._layers import Layer
+from ocsdf._local import local_lipschitz
 from ocsdf._negatives import sample_boundary
 from ocsdf._network import BUILDERS, LipschitzNet, build, dense, references, trains_in_numpy
 from ocsdf._numpy_engine import NumpyEngine
@@ -309,6 +310,30 @@ class OCSDF(OutlierMixin, BaseEstimator):
         _check.choice(unit, "unit", "OCSDF.certified_radius", ("scaled", "input"))
         radius = self.certify(X).radius
         return radius if unit == "scaled" else np.nextafter(radius * self.scale_.min(), 0.0)
+
+    def local_lipschitz(self, X: Any, radius: float) -> np.ndarray:
+        """Upper bound (n,) of the score's constant on the l2 ball of ``radius`` around each row.
+
+        Scaled units. Never above ``lipschitz_``; what it saves is what the score can not move by inside the ball.
+
+        Parameters
+        ----------
+        X : array (n, n_features)
+        radius : float >= 0
+            l2, unit of the scaled features.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(200, 5))
+        >>> detector = OCSDF(random_state=0).fit(X)
+        >>> bool((detector.local_lipschitz(X, radius=0.1) <= detector.lipschitz_).all())
+        True
+        """
+        radius = _check.number(radius, "radius", "OCSDF.local_lipschitz", low=0.0)
+        scaled = self._scaled(self._rows(X, "local_lipschitz"))
+        bound = np.concatenate([local_lipschitz(self.net_, part, radius) for part in self._chunks(scaled)])
+        wall = 1.0 if self.outside == "anomalous" else 0.0
+        return np.minimum(np.maximum(bound, wall), self.lipschitz_)
 
     def input_gradient(self, X: Any) -> np.ndarray:
         """Gradient of ``score_samples`` with respect to X, in the units and the shape of X."""

@@ -103,15 +103,18 @@ class LipschitzNet:
             slope = layer.backward(params, kept, slope)
         return slope
 
-    def gradient(self, saved: list, slope: np.ndarray) -> list[Params]:
-        """Weight gradients of each layer for output slopes (M, n)."""
+    def gradient_along(self, saved: list, slope: np.ndarray) -> list[Params]:
+        """Weight gradients of each layer, along its constraint, for output slopes (M, n)."""
         slope = slope[..., None]
         gradients = []
         for i in range(len(self.layers) - 1, -1, -1):
             layer, params = self.layers[i], self.params[i]
-            gradients.append(layer.gradient(params, saved[i], slope))
-            if i:
-                slope = layer.backward(params, saved[i], slope)
+            back = layer.backward(params, saved[i], slope) if i else None
+            if isinstance(layer, Dense) and back is not None and back.shape[-1] == layer.units:
+                gradients.append(layer.gradient_along(params, saved[i], slope, back))
+            else:
+                gradients.append(layer.along(params, layer.gradient(params, saved[i], slope)))
+            slope = back
         return gradients[::-1]
 
     def finished(self) -> LipschitzNet:
@@ -123,7 +126,7 @@ class LipschitzNet:
     def lipschitz(self) -> float:
         """Proven bound of the l2 constant of the mean: product over layers, mean over members."""
         bound = np.ones(self.members)
-        for constant in self._constants:
+        for constant in self.constants:
             bound = np.nextafter(bound * constant, np.inf)
         return float(np.nextafter(bound.mean(), np.inf) * (1 + 1e-15 * self.members))
 
@@ -156,7 +159,7 @@ class LipschitzNet:
         unit = float(np.finfo(dtype).eps) / 2
         size, error = np.array([1.0, 0.0]), np.array([4 * unit, 0.0])  # (factor of ||x||, constant)
         zero = np.zeros((1, 1, *self.input_shape))
-        for layer, params, constant in zip(self.layers, self.params, self._constants, strict=True):
+        for layer, params, constant in zip(self.layers, self.params, self.constants, strict=True):
             bounds = float(constant.max()), size, error
             size, error, zero = carry_rounding(layer, params, *bounds, zero, dtype)
         error = error + (self.members + 2) * unit * (size + error)  # of the mean
@@ -164,7 +167,7 @@ class LipschitzNet:
         return float(slope), float(offset)
 
     @cached_property
-    def _constants(self) -> list[np.ndarray]:
+    def constants(self) -> list[np.ndarray]:
         """Proven bound (M,) or (1,) of each layer, at the size of its input."""
         constants, sample = [], np.zeros((1, 1, *self.input_shape))
         for layer, params in zip(self.layers, self.params, strict=True):

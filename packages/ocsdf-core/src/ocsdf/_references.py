@@ -65,7 +65,7 @@ class References(Fixed):
         """Values (M, n, 1), and the unit vectors (M, n, d) from the references they belong to."""
         points = params["points"]
         rows = x.reshape(*x.shape[:2], -1)
-        k = self._k(points.shape[1])
+        k = self.rank_among(points.shape[1])
         index = np.argpartition(_distances(rows, points), k, axis=-1)[..., k]
         # The products above only choose the reference; its distance is computed without cancellation.
         away = rows - np.take_along_axis(points, index[..., None], axis=1)
@@ -94,7 +94,7 @@ class References(Fixed):
         rows = tf.reshape(x, (tf.shape(x)[0], tf.shape(x)[1], width))
         rows = tf.broadcast_to(rows, (members, tf.shape(rows)[1], width))
         square = tf.reduce_sum(points**2, -1)[:, None] - 2 * tf.matmul(rows, points, transpose_b=True)
-        index = tf.math.top_k(-square, self._k(n_points) + 1).indices[..., -1]
+        index = tf.math.toprank_among(-square, self.rank_among(n_points) + 1).indices[..., -1]
         away = rows - tf.gather(points, index, batch_dims=1)
         square = tf.reduce_sum(away**2, -1, keepdims=True)
         safe = tf.where(square > 0, square, tf.ones_like(square))  # the root has no finite slope at 0
@@ -119,7 +119,8 @@ class References(Fixed):
         reach = float(np.sqrt((points**2).sum(axis=-1)).max()) + float(np.abs(params["bias"]).max())
         return slope, slope * reach * (1 + 1e-12)
 
-    def _k(self, n_points: int) -> int:
+    def rank_among(self, n_points: int) -> int:
+        """k, the neighbours that a score looks past, among ``n_points`` references."""
         return min(max(NEAREST, int(self.rank * n_points)), n_points - 1)
 
 
