@@ -314,7 +314,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
     def local_lipschitz(self, X: Any, radius: float) -> np.ndarray:
         """Upper bound (n,) of the score's constant on the l2 ball of ``radius`` around each row.
 
-        Scaled units. Never above ``lipschitz_``; what it saves is what the score can not move by inside the ball.
+        Scaled units. Never above ``lipschitz_``: what it saves, the score can not move by inside the ball.
 
         Parameters
         ----------
