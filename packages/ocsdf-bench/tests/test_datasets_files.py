@@ -247,6 +247,19 @@ def test_a_cifar_archive_is_read_in_the_order_of_its_batches(
     assert data.note == "50 of 50,000 training and 10 of 10,000 test images"
 
 
+def test_held_out_batches_of_cifar_join_the_test_images_and_one_is_left_to_train_on(
+    mirror: MirrorOrDownload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = _cifar_archive()
+    monkeypatch.setattr(cifar10, "SHA256", _tar(_folder(mirror, "cifar10") / "cifar-10-binary.tar.gz", files))
+    data, fewest = cifar10.load(mirror, held_out=1), cifar10.load(mirror, held_out=9)
+    last, labels = cifar10.batch(files["cifar-10-batches-bin/data_batch_5.bin"], "file")
+    assert data.note == "40 of 40,000 training and 20 of 20,000 test images"
+    assert np.array_equal(np.round(data.X_test[:10] * 255), last)
+    assert np.array_equal(data.y_test[:10], labels)
+    assert len(fewest.X) == 10
+
+
 def test_a_cifar_archive_without_a_batch_is_corrupt(
     mirror: MirrorOrDownload, monkeypatch: pytest.MonkeyPatch
 ) -> None:

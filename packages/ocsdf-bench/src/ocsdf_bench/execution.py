@@ -24,6 +24,8 @@ from ocsdf_bench.probe import probe
 from ocsdf_bench.protocol import Split, UndefinedError, make_split, n_copies
 from ocsdf_bench.suite import AttackPlan, RunSpec
 
+N_TRAIN_SCORED = 1_000  # training rows whose scores are kept, of images
+
 
 class CertificateError(RuntimeError):
     """An attack moved a score further than the stated constant allows: the certificate is false."""
@@ -96,6 +98,8 @@ def _execute(
         score = _score(detector, split.X_test, blocks)
     lipschitz = getattr(detector, "lipschitz", None)
     found.arrays = {"score": score, "y": split.y_test}
+    if card.kind == "image" and not info.transductive:
+        found.arrays["score_train"] = _score_of_training(detector, split.X_train[rows], spec.seed)
     step[0] = "attack"
     for attack in spec.attacks:
         found.arrays |= _attacked(attack, info, detector, split, score, lipschitz, spec.seed, budget)
@@ -132,6 +136,13 @@ def _score(detector: Detector, X: np.ndarray, blocks: list[np.ndarray]) -> np.nd
     for block in blocks:
         score[block] = require_scores(detector.anomaly_score(X[block]), len(block))
     return score
+
+
+def _score_of_training(detector: Detector, X: np.ndarray, seed: int) -> np.ndarray:
+    """Scores of at most ``N_TRAIN_SCORED`` rows that were fitted: how far they are from those of new normals."""
+    rng = np.random.default_rng([seed, 6])
+    rows = np.sort(rng.choice(len(X), min(N_TRAIN_SCORED, len(X)), replace=False))
+    return require_scores(detector.anomaly_score(X[rows]), len(rows))
 
 
 def _attacked(

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocsdf_bench.metric import Measurement, measure_attacked, measure_certified, measure_clean
+from ocsdf_bench.metric import (
+    Measurement,
+    measure_attacked,
+    measure_certified,
+    measure_clean,
+    measure_training,
+)
 from ocsdf_bench.suite import RunSpec
 
 
 def measure(spec: RunSpec, arrays: dict[str, np.ndarray], lipschitz: float | None) -> list[Measurement]:
     """Clean, certified and attacked metrics.
 
-    ``arrays`` holds "score" (n_test,) and "y" (n_test,), and for each attack made "rows:NAME" (n_rows,),
+    ``arrays`` holds "score" (n_test,) and "y" (n_test,), of images "score_train" (n_rows,), and for each attack made "rows:NAME" (n_rows,),
     the test rows attacked, and "attacked:NAME:RADIUS" (n_rows,), their worst scores.
     """
     y, score = arrays["y"], arrays["score"]
     measured = measure_clean(y, score)
+    if "score_train" in arrays:
+        measured += measure_training(y, score, arrays["score_train"])
     if lipschitz is not None:
         measured += measure_certified(y, score, lipschitz, spec.radii, spec.threats)
     for attack in spec.attacks:
