@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ocsdf_bench.toy2d.sets import (
+    KNOWN_SETS,
     disc_distance,
-    disc_rows,
     grid_rows,
     ring_distance,
     square_distance,
@@ -38,14 +38,16 @@ def test_signed_distances_at_points_worked_by_hand(distance, point, expected):
     assert (gaps <= np.linalg.norm(np.diff(x, axis=0), axis=1) + 1e-12).all()  # a distance is 1-Lipschitz
 
 
-def test_a_disc_is_learned_to_within_a_quarter_of_its_radius():
+@pytest.mark.parametrize(("name", "bound"), [("disc", 0.15), ("ring", 0.1)])
+def test_the_signed_distance_is_learned_within_a_bound(name, bound):
     from ocsdf_bench.toy2d.measure import fit_ocsdf, read_suite
 
-    suite = read_suite(SUITE)
-    model = fit_ocsdf(disc_rows(500, 0, 1.0), suite, 0.05, max_steps=300)
+    region = KNOWN_SETS[name]
+    model = fit_ocsdf(region.rows(500, 0), read_suite(SUITE), 0.05, max_steps=200)
     x = grid_rows(2.0, 40)
-    error = np.abs(model.score_samples(x) - 0.05 - disc_distance(x, 1.0)).mean()
-    assert error <= 0.25  # 300 of 2,000 steps; the report's own run comes to 0.08
+    error = np.abs(model.signed_distance(x) - region.signed_distance(x)).mean()
+    # 200 of the report's 2,000 updates, which come to 0.09 and 0.04; after one it is 0.44 and 0.30.
+    assert error <= bound
 
 
 def test_a_study_with_an_unknown_set_or_key_is_refused(tmp_path):

@@ -86,7 +86,10 @@ def _circles(panel: Any, centers: np.ndarray, radii: np.ndarray) -> None:
 
 
 def _histograms(suite: ToySuite, arrays: dict[str, Any], budget: str) -> Any:
-    with _grid(8.0, 5.6, len(DETECTORS), len(suite.sets), f"score; {budget}") as (figure, axes):
+    with _grid(8.0, 5.6, len(DETECTORS), len(suite.sets), f"score; height: rows in a bin\n{budget}") as (
+        figure,
+        axes,
+    ):
         for j, name in enumerate(suite.sets):
             for i, detector in enumerate(DETECTORS):
                 panel = axes[i, j]
@@ -95,7 +98,8 @@ def _histograms(suite: ToySuite, arrays: dict[str, Any], budget: str) -> Any:
                 bins = np.linspace(span[0], span[1], 40)
                 panel.hist(uniform, bins, color=COLOURS[4], alpha=0.8, label="uniform on B")
                 panel.hist(data, bins, histtype="step", color=_ZERO, linewidth=1.1, label="data")
-                panel.set(yticks=[], yscale="symlog", ylim=(0, None))
+                panel.set(yscale="symlog", ylim=(0, 1500))
+                panel.set_yticks([0, 1, 10, 100, 1000], ["0", "1", "10", "100", "1,000"] if j == 0 else [])
                 panel.axvline(0, color=_MARK, linewidth=0.8, linestyle="--")
                 panel.locator_params(axis="x", nbins=3)
                 panel.tick_params(labelsize=6.5)
@@ -133,7 +137,7 @@ def _signed_distance(suite: ToySuite, values: dict[Any, dict[str, float]], budge
         ):
             panel.set(xscale="log", ylim=(0, None), xlabel="margin m", ylabel=label, title=f"n = {largest:,}")
             panel.set_xticks(sorted(suite.known_margins), [str(m) for m in sorted(suite.known_margins)])
-        axes[0, 2].set_ylim(0, 100)
+        axes[0, 2].set_ylim(0, 104)  # a marker at 100 % is not cut
         for panel in axes.flat:
             panel.minorticks_off()
         handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -145,7 +149,8 @@ def _known_sets(suite: ToySuite, out: Path, budget: str) -> Any:
     from matplotlib.lines import Line2D
 
     n, margin = max(suite.known_n_points), suite.known_margins[0]
-    with _grid(7.0, 2.4, 1, len(suite.known_sets), f"n = {n:,}, margin {margin}; {budget}") as (figure, axes):
+    caption = f"n = {n:,}, margin {margin}\n{budget}"
+    with _grid(7.0, 2.5, 1, len(suite.known_sets), caption) as (figure, axes):
         axis = np.linspace(-KNOWN_HALF_WIDTH, KNOWN_HALF_WIDTH, 100)
         levels = np.arange(-2.0, 1.6, 0.4)
         for panel, name in zip(axes[0], suite.known_sets, strict=True):
