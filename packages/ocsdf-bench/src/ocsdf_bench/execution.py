@@ -139,7 +139,7 @@ def _score(detector: Detector, X: np.ndarray, blocks: list[np.ndarray]) -> np.nd
 
 
 def _score_of_training(detector: Detector, X: np.ndarray, seed: int) -> np.ndarray:
-    """Scores of at most ``N_TRAIN_SCORED`` rows that were fitted: how far they are from those of new normals."""
+    """Scores of at most ``N_TRAIN_SCORED`` rows that were fitted, to compare with those of new normals."""
     rng = np.random.default_rng([seed, 6])
     rows = np.sort(rng.choice(len(X), min(N_TRAIN_SCORED, len(X)), replace=False))
     return require_scores(detector.anomaly_score(X[rows]), len(rows))
