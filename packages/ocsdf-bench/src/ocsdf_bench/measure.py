@@ -17,8 +17,8 @@ from ocsdf_bench.suite import RunSpec
 def measure(spec: RunSpec, arrays: dict[str, np.ndarray], lipschitz: float | None) -> list[Measurement]:
     """Clean, certified and attacked metrics.
 
-    ``arrays`` holds "score" (n_test,) and "y" (n_test,); of images "score_train" (n_rows,), scores of rows that
-    were fitted; and for each attack made "rows:NAME" (n_rows,), the test rows attacked, and
+    ``arrays`` holds "score" (n_test,) and "y" (n_test,); of images "score_train" (n_rows,), the scores of
+    fitted rows; and for each attack made "rows:NAME" (n_rows,), the test rows attacked, and
     "attacked:NAME:RADIUS" (n_rows,), their worst scores.
     """
     y, score = arrays["y"], arrays["score"]
