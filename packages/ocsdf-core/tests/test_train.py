@@ -59,13 +59,31 @@ def test_warm_start_leaves_the_negatives_uniform_on_the_domain():
     assert not np.array_equal(np.concatenate(moved.negatives).reshape(-1, 3), first)
 
 
-def test_kernels_stay_orthonormal_and_end_on_the_manifold():
-    engine, _ = run(negatives="newton", updates=60)
-    # The cap of 0.03 on an update leaves 0.06 off, of which a Newton-Schulz step leaves 3/4 of the square.
-    assert engine.drift <= 3e-3
+@pytest.mark.parametrize("learning_rate", [5e-4, 3e-3, 1e-1])
+def test_kernels_stay_orthonormal_and_end_on_the_manifold(learning_rate):
+    engine, _ = run(negatives="newton", updates=60, learning_rate=learning_rate)
+    # The cap of 0.03 leaves W' W at most 0.06 off, of whose cube the retraction leaves 5/8.
+    assert engine.drift <= 1e-4
     for params in engine.net.finished().params:
         if "kernel" in params:
             assert np.linalg.svd(params["kernel"], compute_uv=False).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("sort", [2, None])
+def test_the_thin_product_of_a_square_kernel_is_the_tangent_part_of_its_gradient(sort):
+    rng = np.random.default_rng(4)
+    net = build(dense((7, 7, 7), sort=sort), rng.normal(size=(20, 7)), members=2, rng=rng)
+    value, saved = net.forward(rng.normal(size=(2, 5, 7)))
+    slope = rng.normal(size=value.shape)
+    thin = net.gradient_along(saved, slope)
+    slope = slope[..., None]
+    for i in range(len(net.layers) - 1, -1, -1):
+        layer, params = net.layers[i], net.params[i]
+        expected = layer.along(params, layer.gradient(params, saved[i], slope))
+        assert set(thin[i]) == set(expected)
+        for name in expected:
+            np.testing.assert_allclose(thin[i][name], expected[name], atol=1e-12)
+        slope = layer.backward(params, saved[i], slope)
 
 
 def test_training_separates_a_cluster_from_its_surroundings():
@@ -167,7 +185,7 @@ def test_history_measures_what_it_says_and_no_slope_above_the_constant():
     engine, history = run(negatives="newton", updates=90)
     assert history.update == list(range(2, 91, 2))
     assert all(0.0 <= share <= 1.0 for share in history.inside)
-    assert max(history.slope) <= (1 + 3e-3) ** 3  # three kernels, each within the drift bound
+    assert max(history.slope) <= (1 + 1e-4) ** 3  # three kernels, each within the drift bound
     assert (np.array(history.gradient_norm) <= np.array(history.slope)).all()
     assert engine.net.finished().lipschitz() <= 1 + 1e-6
 

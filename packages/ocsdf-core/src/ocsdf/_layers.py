@@ -9,6 +9,7 @@ never inside the forward pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,19 +141,29 @@ class Dense:
         kernel = orthonormal(rng, (members, x.shape[-1], self.units))
         return {"kernel": kernel, "bias": np.zeros((members, 1, self.units))}
 
-    def forward(self, params: Params, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Output (M, n, units); the input is what the gradient needs."""
+    def forward(self, params: Params, x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Output (M, n, units); input and output are what the gradients need."""
         y = x @ params["kernel"]
         y += params["bias"]
-        return y, x
+        return y, (x, y)
 
-    def backward(self, params: Params, saved: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    def backward(self, params: Params, saved: Any, slope: np.ndarray) -> np.ndarray:
         """``slope W'``."""
         return slope @ params["kernel"].swapaxes(-1, -2)
 
-    def gradient(self, params: Params, saved: np.ndarray, slope: np.ndarray) -> Params:
+    def gradient(self, params: Params, saved: Any, slope: np.ndarray) -> Params:
         """``x' slope`` and the sum of ``slope``."""
-        return {"kernel": saved.swapaxes(-1, -2) @ slope, "bias": slope.sum(axis=-2, keepdims=True)}
+        return {"kernel": saved[0].swapaxes(-1, -2) @ slope, "bias": slope.sum(axis=-2, keepdims=True)}
+
+    def gradient_along(self, params: Params, saved: Any, slope: np.ndarray, back: np.ndarray) -> Params:
+        """``along(gradient)`` of a square kernel from ``back``, the slope of the input, by a thin product.
+
+        With W W' = I the tangent part of G = x' slope is ``(G - W G' W) / 2``, and W G' W = back' (x W).
+        """
+        gradient = self.gradient(params, saved, slope)
+        gradient["kernel"] -= back.swapaxes(-1, -2) @ (saved[1] - params["bias"])
+        gradient["kernel"] *= 0.5
+        return gradient
 
     def tensor(self, params: dict[str, Any], x: Any) -> Any:
         """``forward`` in TensorFlow."""
@@ -165,7 +176,7 @@ class Dense:
         return {**gradient, "kernel": tangent(params["kernel"], gradient["kernel"])}
 
     def constrain(self, params: Params) -> Params:
-        """One Newton-Schulz step."""
+        """Back to orthonormal up to 1e-4."""
         return {**params, "kernel": retract(params["kernel"])}
 
     def finish(self, params: Params) -> Params:
@@ -230,13 +241,22 @@ class GroupSort(Fixed):
         size = min(self.size or width, width)
         whole = width - width % size
         head = tf.reshape(x[..., :whole], tf.concat([tf.shape(x)[:-1], [whole // size, size]], 0))
-        if size == 2:
-            sides = [tf.reduce_min(head, axis=-1), tf.reduce_max(head, axis=-1)]
-            head = tf.stack(sides, axis=-1)
-        else:
-            head = tf.sort(head, axis=-1)
+        head = _sorted_pairs(head) if size == 2 else tf.sort(head, axis=-1)
         head = tf.reshape(head, tf.concat([tf.shape(x)[:-1], [whole]], 0))
         return head if whole == width else tf.concat([head, tf.sort(x[..., whole:], axis=-1)], axis=-1)
+
+
+def _sorted_pairs(pairs: Any) -> Any:
+    """Sorted last axis of size 2 in TensorFlow.
+
+    A choice and not ``minimum``, whose slopes at ties would both go to one side: pixels of a flat background
+    tie, and the slope would exceed 1.
+    """
+    import tensorflow as tf
+
+    left, right = tf.unstack(pairs, axis=-1)
+    swapped = left > right
+    return tf.stack([tf.where(swapped, right, left), tf.where(swapped, left, right)], axis=-1)
 
 
 def _sort_pairs(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -248,10 +268,14 @@ def _sort_pairs(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _unsort_pairs(swapped: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    low, high = slope[..., 0::2], slope[..., 1::2]
+    """Pairs swapped where they were: of bits by exclusive or, three times as fast as a choice."""
     x = np.empty_like(slope)
-    x[..., 0::2] = np.where(swapped, high, low)
-    x[..., 1::2] = np.where(swapped, low, high)
+    bits, out = (array.view(f"i{slope.itemsize}") for array in (slope, x))
+    low, high = bits[..., 0::2], bits[..., 1::2]
+    change = low ^ high
+    change *= swapped
+    np.bitwise_xor(low, change, out=out[..., 0::2])
+    np.bitwise_xor(high, change, out=out[..., 1::2])
     return x
 
 
@@ -271,11 +295,18 @@ def _sort_groups(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         return np.take_along_axis(groups, order, axis=-1).reshape(x.shape), order + start
     keys = groups.astype(np.float64)
     index = keys.view(np.int64)
-    index |= np.arange(x.size).reshape(index.shape)
+    index |= _positions(x.size).reshape(index.shape)
     keys.sort(axis=-1)
     y = keys.astype(np.float32).reshape(x.shape)
     index &= _INDEX
     return y, index
+
+
+@lru_cache(maxsize=8)
+def _positions(size: int) -> np.ndarray:
+    positions = np.arange(size)
+    positions.setflags(write=False)
+    return positions
 
 
 def _unsort_groups(order: np.ndarray, slope: np.ndarray) -> np.ndarray:

@@ -33,10 +33,10 @@ class NumpyEngine:
     def loss_and_gradient(
         self, normal: np.ndarray, negative: np.ndarray, margin: float, weight: float, n_trimmed: int
     ) -> tuple[np.ndarray, np.ndarray, list[Params]]:
-        """HKR loss (M,), values (M, n) of the normals, and the weight gradients."""
+        """HKR loss (M,), values (M, n) of the normals, and the weight gradients along the constraints."""
         n_normal = normal.shape[1]
         value, saved = self.net.forward(np.concatenate([normal, negative], axis=1))
         value_normal, value_negative = value[:, :n_normal], value[:, n_normal:]
         loss, slope, negative_slope = hkr_slopes(value_normal, value_negative, margin, weight, n_trimmed)
-        gradients = self.net.gradient(saved, np.concatenate([slope, negative_slope], axis=1))
+        gradients = self.net.gradient_along(saved, np.concatenate([slope, negative_slope], axis=1))
         return loss, value_normal, gradients

@@ -36,15 +36,23 @@ def tangent(w: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 
 
 def retract(w: np.ndarray) -> np.ndarray:
-    """One Newton-Schulz step ``1.5 W - 0.5 W W' W``: a singular value 1 + e becomes 1 - 1.5 e^2 + O(e^3).
+    """``W (I - E / 2 + 3 E² / 8)`` with ``E = W' W - I``, the first terms of ``W (W' W)^(-1/2)``: a singular
+    value 1 + e becomes 1 - 2.5 e^3 + O(e^4).
 
-    It costs two products (one of them symmetric) and is all that a tangent step of spectral norm 0.03 needs.
+    It costs three products, two of them symmetric. A step of spectral norm 0.03 leaves e <= 0.03, of which
+    1e-4 is left; one Newton-Schulz step, the terms up to E, leaves ten times as much.
     """
-    transposed = w.swapaxes(-1, -2)
     tall = w.shape[-2] >= w.shape[-1]  # the smaller Gram matrix
-    correction = w @ (transposed @ w) if tall else (w @ transposed) @ w
-    correction *= -0.5
-    correction += 1.5 * w
+    transposed = w.swapaxes(-1, -2)
+    error = transposed @ w if tall else w @ transposed
+    diagonal = np.arange(error.shape[-1])
+    error[..., diagonal, diagonal] -= 1
+    root = error.swapaxes(-1, -2) @ error  # of a matrix and its own transpose BLAS computes one half
+    root *= 0.375
+    error *= 0.5
+    root -= error
+    correction = w @ root if tall else root @ w
+    correction += w
     return correction
 
 

@@ -50,11 +50,13 @@ class TensorflowEngine:
     def loss_and_gradient(
         self, normal: np.ndarray, negative: np.ndarray, margin: float, weight: float, n_trimmed: int
     ) -> tuple[np.ndarray, np.ndarray, list[Params]]:
-        """HKR loss (M,), values (M, n) of the normals, and the weight gradients."""
+        """HKR loss (M,), values (M, n) of the normals, and the weight gradients along the constraints."""
         hinge = [tf.constant(number, self.net.dtype) for number in (margin, weight)]
         arrays = (tf.convert_to_tensor(normal), tf.convert_to_tensor(negative))
         loss, value, gradients = self._loss(*arrays, *hinge, tf.constant(n_trimmed))
-        return loss.numpy(), value.numpy(), [{k: g.numpy() for k, g in layer.items()} for layer in gradients]
+        arrays = [{k: g.numpy() for k, g in layer.items()} for layer in gradients]
+        along = zip(self.net.layers, self.net.params, arrays, strict=True)
+        return loss.numpy(), value.numpy(), [layer.along(*weights) for layer, *weights in along]
 
     def _forward(self, x: tf.Tensor) -> tf.Tensor:
         for stage in self._stages:

@@ -36,7 +36,7 @@ class Engine(Protocol):
     def loss_and_gradient(
         self, normal: np.ndarray, negative: np.ndarray, margin: float, weight: float, n_trimmed: int
     ) -> tuple[np.ndarray, np.ndarray, list[Params]]:
-        """HKR loss (M,), values (M, n) of the normals, weight gradients."""
+        """HKR loss (M,), values (M, n) of the normals, weight gradients along the constraints."""
         ...
 
 
@@ -208,16 +208,17 @@ class RMSprop:
         moved = []
         net = engine.net
         for i, (layer, params, slopes) in enumerate(zip(net.layers, net.params, gradients, strict=True)):
-            along = layer.along(params, slopes)
-            steps = {name: self._step((i, name), slope, rate) for name, slope in along.items()}
+            steps = {name: self._step((i, name), slope, rate) for name, slope in slopes.items()}
             moved.append(layer.constrain({name: params[name] - steps[name] for name in params}))
         engine.set_params(tuple(moved))
 
     def _step(self, key: tuple[int, str], slope: np.ndarray, rate: float) -> np.ndarray:
         squares = self._squares.setdefault(key, np.zeros_like(slope))
+        step = np.square(slope)
+        step *= 1 - self.DECAY
         squares *= self.DECAY
-        squares += (1 - self.DECAY) * slope**2
-        step = np.sqrt(squares)
+        squares += step
+        np.sqrt(squares, out=step)
         step += self.EPSILON
         np.divide(slope, step, out=step)
         step *= rate
