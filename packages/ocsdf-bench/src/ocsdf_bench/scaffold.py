@@ -86,7 +86,7 @@ def write_plugin(kind: str, name: str, directory: Path) -> Path:
             f"`name` of new must be letters, digits, hyphens and underscores, a letter first; got {name!r}."
         )
     identifier = name.replace("-", "_")
-    path = directory / f"{identifier.lower()}.py"
+    path = directory / f"{re.sub('(?<=[a-z0-9])(?=[A-Z])', '_', identifier).lower()}.py"
     if path.exists():
         raise ValueError(f"`name` of new must give a file that is not there yet; {path.name} is.")
     path.write_text(TEMPLATES[kind].format(name=name, identifier=identifier[0].upper() + identifier[1:]))
