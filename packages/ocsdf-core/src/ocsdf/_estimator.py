@@ -23,7 +23,6 @@ from ocsdf._progress import Progress
 from ocsdf._train import Engine, Recipe, train
 
 DENSE_STEPS = 300  # updates where neither epochs nor max_steps is given; references are final as drawn
-EPOCH = 15  # updates in an epoch at least: the authors' code goes over a small set several times
 SAMPLE = 1024  # rows that a new network sees, where none of its layers asks for more
 DETECTION_SHARE = 0.1  # contamination="auto" where f = 0 means nothing
 CHUNK = 1 << 21  # numbers that one layer may hold while scoring
@@ -63,7 +62,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
     steps : int
         T, the Newton-Raphson steps.
     epochs : int or None
-        Passes over the rows, at least 15 updates each as in the authors' code; None trains for ``max_steps``.
+        Passes over the rows; None trains for ``max_steps``.
     warmup_epochs : int
         First epochs with negatives that do not move.
     max_steps : int or None
@@ -487,7 +486,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
         return self
 
     def _recipe(self, n: int) -> Recipe:
-        per_epoch = max(-(-n // self.batch_size), EPOCH)
+        per_epoch = -(-n // self.batch_size)
         limit = self._default_steps() if self.max_steps is None else self.max_steps
         planned = limit if self.epochs is None else self.epochs * per_epoch
         updates = planned if self.max_steps is None else min(planned, self.max_steps)

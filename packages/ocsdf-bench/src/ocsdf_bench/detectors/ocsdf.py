@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 _FEW_ROWS = 2_000  # up to here the paper's 40 epochs are run in full
 _MANY_ROWS_HIDDEN = (256, 256, 256, 256)  # above: a reduced budget
-_MANY_ROWS_STEPS = (1_000, 2_000)  # ... of the 40 epochs, but no fewer and no more updates than these
+_MANY_ROWS_STEPS = 1_000
 
 
 class OCSDFDetector:
     """``ocsdf.OCSDF`` on rows that the protocol has scaled already (``scale="none"``).
 
-    The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows; above, 40 epochs at width 256 but at
-    least 1,000 and at most 2,000 updates, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in
-    ``params`` override this. Images reach a network of tables flattened; their domain is the box of the
+    The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows, and 1,000 updates at width 256
+    above, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this. Images reach a network of tables flattened; their domain is the box of the
     values seen in training, unless ``params`` has one.
 
     Parameters
@@ -77,8 +76,7 @@ class OCSDFDetector:
         if {"epochs", "max_steps"} & set(self._params):
             return width
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
-        fewest, most = _MANY_ROWS_STEPS
-        return {**width, "epochs": max(40, -(-fewest // per_epoch)), "max_steps": most}
+        return {**width, "epochs": max(40, -(-_MANY_ROWS_STEPS // per_epoch)), "max_steps": _MANY_ROWS_STEPS}
 
     def _domain(self, X: np.ndarray) -> dict[str, Any]:
         from ocsdf import Box
