@@ -111,6 +111,9 @@ for name, build, deterministic in (
 DETECTORS.add(
     DetectorInfo(name="Capped", build=_centre, source="a test", row_cap=20, score_block=30, transductive=True)
 )
+DETECTORS.add(
+    DetectorInfo(name="Rich", build=_centre, source="a test", extra="torch", needs=("no_such_module",))
+)
 
 
 def _binary(source):

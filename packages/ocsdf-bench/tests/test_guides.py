@@ -1,4 +1,4 @@
-"""The guides are true: their files are written, their commands run in order, and their output is what they show."""
+"""The guides are true: their files are written, their commands run, and their output is what they show."""
 
 from __future__ import annotations
 

@@ -137,6 +137,10 @@ def test_a_spec_survives_json(tmp_path):
         ('"one-versus-rest"', '"one-class"', 3, r"'tiny-classes' has classes"),
         ('name = "small"', 'name = "../x"', 1, r"`name` of the suite must be lower-case"),
         ('name = "small"', 'name = "small', 1, r"not TOML"),
+        (
+            '"Centre"\nparams = {shift = 1, noise = 0.5}', '"Rich"', 8,
+            r"Rich needs the module 'no_such_module'; python -m pip install 'ocsdf-bench\[torch\]'",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_is_found_with_its_line_what_is_allowed_and_the_nearest_name(

@@ -45,7 +45,8 @@ class DetectorInfo:
     row_cap: int | None = None  # fit on at most this many rows (seeded subsample)
     score_block: int | None = None  # score in blocks of this many rows (quadratic, transductive ones)
     preload: tuple[str, ...] = ()  # modules the fork server imports once for all runs
-    extra: str = ""  # pip extra it needs: "torch"
+    extra: str = ""  # pip extra that brings what it needs: "torch"
+    needs: tuple[str, ...] = ()  # modules beyond the package's own dependencies; `check` looks for them
     kinds: tuple[str, ...] = ("table", "toy", "image")
     defaults: dict[str, Any] = field(default_factory=dict)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 from ocsdf_bench.attack import ATTACKS
 from ocsdf_bench.dataset import DATASETS
-from ocsdf_bench.detector import DETECTORS
+from ocsdf_bench.detector import DETECTORS, DetectorInfo
 from ocsdf_bench.metric import THREATS
 from ocsdf_bench.protocol import PROTOCOLS
 from ocsdf_bench.registry import Registry, UnknownNameError
@@ -180,6 +181,7 @@ def _name_problems(tables: dict[str, list[dict[str, Any]]]) -> Iterator[Problem]
                 params[entry["parameter"]] = entry["values"][0]
             yield from _unknown(DETECTORS, section, index, entry[key])
             if entry[key] in DETECTORS:
+                yield from _missing_modules(DETECTORS[entry[key]], section, index)
                 for token, problem in parameter_problems(DETECTORS[entry[key]], params):
                     yield (section, index, token), problem
     for index, entry in enumerate(tables["attacks"]):
@@ -194,6 +196,14 @@ def _name_problems(tables: dict[str, list[dict[str, Any]]]) -> Iterator[Problem]
                             f"`{key}` of [{section}] must name {key} of this suite; got {name!r}."
                             f"{_near(name, known)}",
                         )
+
+
+def _missing_modules(info: DetectorInfo, section: str, index: int) -> Iterator[Problem]:
+    """An extra that is not installed, before the first fit and without importing it."""
+    for module in info.needs:
+        if importlib.util.find_spec(module) is None:
+            extra = f"python -m pip install 'ocsdf-bench[{info.extra}]'" if info.extra else "install it"
+            yield (section, index, info.name), f"detector {info.name} needs the module {module!r}; {extra}."
 
 
 def _class_problems(index: int, entry: dict[str, Any], protocol: str | list[str]) -> Iterator[Problem]:

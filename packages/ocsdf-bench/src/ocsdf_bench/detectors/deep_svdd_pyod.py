@@ -62,5 +62,6 @@ DETECTORS.add(
         build=build,
         source="Ruff et al., Deep one-class classification, ICML 2018; PyOD's implementation",
         extra="torch",
+        needs=("torch",),
     )
 )
