@@ -174,7 +174,8 @@ def affine_warp(
     """Images read at strongly distorted places: negatives that look like data.
 
     Isotropic noise is too easily told from an image to teach anything about its shapes. Each image is read at
-    ``A p + t``, bilinearly and 0 beyond its frame, for the points p of the square [-1, 1]².
+    ``A p + t``, bilinearly, for the points p of the square [-1, 1]²; beyond the frame its edge goes on, since
+    a black border would be as easily told.
 
     Parameters
     ----------
@@ -203,14 +204,13 @@ def affine_warp(
     offset = rng.uniform(-shift, shift, size=(n, 2, 1))
     axes = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
     places = matrix @ np.stack(axes).reshape(2, -1) + offset
-    row, column = (places[:, 0] + 1) * (height - 1) / 2, (places[:, 1] + 1) * (width - 1) / 2
+    row = ((places[:, 0] + 1) * (height - 1) / 2).clip(0, height - 1)
+    column = ((places[:, 1] + 1) * (width - 1) / 2).clip(0, width - 1)
     flat, image = images.reshape(n, height, width, -1), np.arange(n)[:, None]
+    top, left = row.astype(int), column.astype(int)
+    down, right = row - top, column - left
     warped = np.zeros((n, height * width, flat.shape[3]), images.dtype)
-    for down in (0, 1):
-        for right in (0, 1):
-            y, x = np.floor(row).astype(int) + down, np.floor(column).astype(int) + right
-            share = (1 - np.abs(row - y)) * (1 - np.abs(column - x))
-            share *= (y >= 0) & (y < height) & (x >= 0) & (x < width)
-            corner = flat[image, y.clip(0, height - 1), x.clip(0, width - 1)]
-            warped += share[..., None].astype(images.dtype) * corner
+    for y, near_y in ((top, 1 - down), (np.minimum(top + 1, height - 1), down)):
+        for x, near_x in ((left, 1 - right), (np.minimum(left + 1, width - 1), right)):
+            warped += (near_y * near_x)[..., None].astype(images.dtype) * flat[image, y, x]
     return warped.reshape(images.shape)
