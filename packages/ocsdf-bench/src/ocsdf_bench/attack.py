@@ -18,6 +18,8 @@ class Attack:
     ``run(detector, X, direction, radius, domain, seed)`` returns candidates (n_candidates, n, ...) of
     perturbed rows; ``direction`` (n,) is +1 where the score is to be raised (a normal) and -1 where it is
     to be lowered (an anomaly); radius is an l2 norm in the units of X; domain (low, high) or None.
+    ``surrogate`` names a detector that is fitted on the same training rows and handed to ``run`` in place of
+    the attacked one (a transfer attack); ``needs`` is then what the surrogate must have.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Attack:
     needs: str  # "gradient", "tensorflow_score" or "" (black box)
     source: str
     preload: tuple[str, ...] = ()
+    surrogate: str = ""
 
 
 ATTACKS: Registry[Attack] = Registry("attack", "ocsdf_bench.attacks")
@@ -39,6 +42,7 @@ def attack_scores(
     *,
     domain: tuple[float, float] | None = None,
     seed: int = 0,
+    surrogate: Detector | None = None,
 ) -> np.ndarray:
     """Worst score (n,) each row reaches: the clean row is among the candidates, each candidate is projected
     on the ball and the domain, must be finite, and its score is recomputed here.
@@ -51,6 +55,8 @@ def attack_scores(
         +1 where the score is to be raised, -1 where it is to be lowered.
     radius : float
         l2 norm, unit of X. At 0 the clean scores come back.
+    surrogate : Detector, optional
+        What a transfer attack looks at; its candidates are scored by ``detector`` like those of any other.
 
     Raises
     ------
@@ -75,7 +81,7 @@ def attack_scores(
     best = np.asarray(detector.anomaly_score(X), dtype=np.float64)
     if radius == 0:
         return best
-    for candidate in attack.run(detector, X, direction, radius, domain, seed):
+    for candidate in attack.run(surrogate or detector, X, direction, radius, domain, seed):
         rows = _admissible(np.asarray(candidate, dtype=np.float64), X, radius, domain)
         score = np.asarray(detector.anomaly_score(rows), dtype=np.float64)
         better = np.isfinite(score) & (direction * (score - best) > 0)
@@ -92,8 +98,25 @@ def project(rows: np.ndarray, X: np.ndarray, radius: float, domain: tuple[float,
     flat = step.reshape(len(X), -1)
     norm = np.linalg.norm(flat, axis=1)
     shrink = np.where(norm > radius, radius / np.maximum(norm, np.finfo(float).tiny), 1.0)
-    rows = X + step * shrink.reshape((-1,) + (1,) * (X.ndim - 1))
+    rows = X + step * column(shrink, X)
     return rows if domain is None else np.clip(rows, *domain)
+
+
+def unit(step: np.ndarray) -> np.ndarray:
+    """Each row of ``step`` (n, ...) at l2 norm 1; zeros stay zeros."""
+    norm = np.linalg.norm(step.reshape(len(step), -1), axis=1)
+    return step / column(np.maximum(norm, np.finfo(float).tiny), step)
+
+
+def in_ball(rng: np.random.Generator, X: np.ndarray, radius: float) -> np.ndarray:
+    """A perturbation of each row, uniform in the l2 ball."""
+    length = radius * rng.random(len(X)) ** (1 / int(np.prod(X.shape[1:])))
+    return unit(rng.standard_normal(X.shape)) * column(length, X)
+
+
+def column(values: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Values (n,) in a shape that multiplies the rows of X (n, ...)."""
+    return values.reshape((-1,) + (1,) * (X.ndim - 1))
 
 
 def _admissible(
@@ -102,5 +125,5 @@ def _admissible(
     if rows.shape != X.shape:
         raise ValueError(f"an attack must return candidates of shape {X.shape} each; got {rows.shape}.")
     finite = np.isfinite(rows).reshape(len(X), -1).all(axis=1)
-    rows = np.where(finite.reshape((-1,) + (1,) * (X.ndim - 1)), rows, X)
+    rows = np.where(column(finite, X), rows, X)
     return project(rows, X, radius, domain)

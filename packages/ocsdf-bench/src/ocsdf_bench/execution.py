@@ -102,11 +102,15 @@ def _execute(
         found.arrays["score_train"] = _score_of_training(detector, split.X_train[rows], spec.seed)
     step[0] = "attack"
     for attack in spec.attacks:
-        found.arrays |= _attacked(attack, info, detector, split, score, lipschitz, spec.seed, budget)
+        surrogate = _surrogate(attack, split.X_train[rows], spec.seed)
+        found.arrays |= _attacked(
+            attack, info, detector, surrogate, split, score, lipschitz, spec.seed, budget
+        )
     step[0] = "probe"
     flags = probe(detector, info, split, score, spec.seed)
     step[0] = "measure"
     found.metrics = tuple(measure(spec, found.arrays, lipschitz))
+    _require_order(found.metrics)
     found.fields |= {
         "lipschitz": None if lipschitz is None else float(lipschitz),
         "distinct_scores": len(np.unique(score)),
@@ -145,10 +149,21 @@ def _score_of_training(detector: Detector, X: np.ndarray, seed: int) -> np.ndarr
     return require_scores(detector.anomaly_score(X[rows]), len(rows))
 
 
+def _surrogate(plan: AttackPlan, X: np.ndarray, seed: int) -> Detector | None:
+    """What a transfer attack looks at, fitted on the rows that the attacked detector was fitted on."""
+    name = ATTACKS[plan.name].surrogate
+    if not name:
+        return None
+    surrogate = DETECTORS[name].build(seed=seed)
+    surrogate.fit(X)
+    return surrogate
+
+
 def _attacked(
     plan: AttackPlan,
     info: DetectorInfo,
     detector: Detector,
+    surrogate: Detector | None,
     split: Split,
     score: np.ndarray,
     lipschitz: float | None,
@@ -158,7 +173,7 @@ def _attacked(
     """Arrays of one attack (see ``measure``); none, and a note, where it can not be made."""
     attack = ATTACKS[plan.name]
     obstacle = ""
-    if attack.needs and getattr(detector, attack.needs, None) is None:
+    if attack.needs and getattr(surrogate or detector, attack.needs, None) is None:
         obstacle = f"needs `{attack.needs}`, which {info.name} has not"
     elif info.transductive:
         obstacle = f"a score of {info.name} depends on the other rows it is computed with"
@@ -172,7 +187,14 @@ def _attacked(
     arrays = {f"rows:{plan.name}": rows}
     for radius in plan.radii:
         worst = attack_scores(
-            attack, detector, split.X_test[rows], direction, radius, domain=split.domain, seed=seed
+            attack,
+            detector,
+            split.X_test[rows],
+            direction,
+            radius,
+            domain=split.domain,
+            seed=seed,
+            surrogate=surrogate,
         )
         # Scored in another batch a row may differ in the last bits; an attack never helps the detector.
         worst = np.where(direction * (worst - score[rows]) > 0, worst, score[rows])
@@ -205,6 +227,20 @@ def _require_certified(
             f"attack {attack!r} moved the score of {len(broken)} rows further than lipschitz * radius = "
             f"{lipschitz * radius:.6g}: row {row} by {moved[row]:.6g}. The stated constant is no bound."
         )
+
+
+def _require_order(metrics: tuple[Measurement, ...]) -> None:
+    """certified <= attacked <= clean, of the same rows at the same radius under the same threat."""
+    value = {(m.metric, m.radius, m.threat, m.n_test): m.value for m in metrics}
+    for (metric, *where), attacked in value.items():
+        if not metric.startswith("attacked_auroc:"):
+            continue
+        clean, bound = value["auroc", *where], value.get(("certified_auroc", *where), 0.0)
+        if not bound - 1e-9 <= attacked <= clean + 1e-9:
+            raise CertificateError(
+                f"{metric} at radius {where[0]:g} must lie between the bound {bound:.6f} and the clean value "
+                f"{clean:.6f}; got {attacked:.6f}. The stated constant is no bound."
+            )
 
 
 def public_reason(text: str) -> str:

@@ -50,7 +50,7 @@ ATTACKS.add(
         _l2_pgd,
         needs="tensorflow_score",
         source="Foolbox L2ProjectedGradientDescentAttack (Rauber et al., 2020): 50 steps of 0.025 radius, "
-        "as in Béthune et al., ICML 2023, from the row and from three random points",
+        "as in Béthune et al., ICML 2023, and Foolbox's default; from the row and from three random points",
         preload=("tensorflow", "foolbox"),
     )
 )

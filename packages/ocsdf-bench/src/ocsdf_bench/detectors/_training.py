@@ -89,6 +89,20 @@ def score_rows(score: Callable[[tf.Tensor], tf.Tensor], X: np.ndarray) -> np.nda
     return np.concatenate(parts).astype(float)
 
 
+def gradient_rows(score: Callable[[tf.Tensor], tf.Tensor], X: np.ndarray) -> np.ndarray:
+    """Gradient (like X) of ``score`` at the rows of X, batch by batch, float64."""
+    import tensorflow as tf
+
+    parts = []
+    for start in range(0, len(X), _SCORE_ROWS):
+        x = tf.constant(X[start : start + _SCORE_ROWS], tf.float32)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum(score(x))
+        parts.append(tape.gradient(total, x).numpy())
+    return np.concatenate(parts).astype(float)
+
+
 def scaling(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (1 where constant) of each feature."""
     deviation = X.std(axis=0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
-from ocsdf_bench.detectors._training import Schedule, minimise, scaling, score_rows
+from ocsdf_bench.detectors._training import Schedule, gradient_rows, minimise, scaling, score_rows
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -64,6 +64,9 @@ class DeepSVDDDetector:
 
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
         return score_rows(self.tensorflow_score, X)
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        return gradient_rows(self.tensorflow_score, X)
 
     def tensorflow_score(self, x: tf.Tensor) -> tf.Tensor:
         return self._distance(self._network(self._scaled(x), training=False))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
-from ocsdf_bench.detectors._training import Schedule, minimise, score_rows
+from ocsdf_bench.detectors._training import Schedule, gradient_rows, minimise, score_rows
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -49,6 +49,9 @@ class ReLUClassifier:
 
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
         return score_rows(self.tensorflow_score, X)
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        return gradient_rows(self.tensorflow_score, X)
 
     def tensorflow_score(self, x: tf.Tensor) -> tf.Tensor:
         return -self._network(x)[:, 0]
