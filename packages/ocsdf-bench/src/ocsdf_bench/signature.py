@@ -21,12 +21,17 @@ def parameter_problems(info: DetectorInfo, params: dict[str, Any]) -> Iterator[t
         if name in allowed:
             parameter = allowed[name]
             if not _accepts(parameter, value):
-                yield name, f"`{name}` of {info.name} must be {_words(parameter)}; got {value!r}."
+                hint = _near(value, _choices(parameter.annotation))
+                yield name, f"`{name}` of {info.name} must be {_words(parameter)}; got {value!r}.{hint}"
         elif not open_ended:
-            near = difflib.get_close_matches(name, list(allowed), 1, 0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = _near(name, list(allowed))
             names = ", ".join(allowed) or "none"
             yield name, f"detector {info.name} has no parameter {name!r}.{hint} It has: {names}."
+
+
+def _near(word: Any, known: list[Any]) -> str:
+    near = difflib.get_close_matches(str(word), [str(k) for k in known], 1, 0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _signature(info: DetectorInfo) -> dict[str, inspect.Parameter]:
@@ -61,14 +66,31 @@ def _matches(annotation: Any, value: Any) -> bool:
     if plain is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if isinstance(plain, type) and plain in (list, tuple) or plain in (typing.Sequence, set):
-        return isinstance(value, list | tuple)
+        return isinstance(value, list | tuple) and all(_matches(_item(annotation), v) for v in value)
     if isinstance(plain, type) and plain in (str, bool, dict):
         return isinstance(value, plain)
     return True
+
+
+def _item(annotation: Any) -> Any:
+    """What each item of a sequence must be; a tuple of several kinds is not looked into."""
+    items = [item for item in get_args(annotation) if item is not Ellipsis]
+    return items[0] if len(items) == 1 else Any
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """The values that a Literal allows, alone or among others."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [choice for option in get_args(annotation) for choice in _choices(option)]
+    return []
 
 
 def _words(parameter: inspect.Parameter) -> str:
     if parameter.annotation is inspect.Parameter.empty:
         return f"of type {type(parameter.default).__name__}"
     annotation = parameter.annotation
+    if get_origin(annotation) is Literal:
+        return f"one of {', '.join(map(repr, get_args(annotation)))}"
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")

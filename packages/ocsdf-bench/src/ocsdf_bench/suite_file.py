@@ -36,6 +36,7 @@ class Rule:
 
     words: str
     test: Callable[[Any], bool]
+    choices: tuple[str, ...] = ()  # names it may be, to find the nearest one
 
 
 def _is_int(value: Any, low: int) -> bool:
@@ -71,10 +72,11 @@ TABLE = Rule("a table", lambda v: isinstance(v, dict))
 ENTRIES = Rule(
     "a list of names or tables", _list_of(lambda v: _is_text(v) or (isinstance(v, dict) and "name" in v))
 )
-THREAT_LIST = Rule(f"a list with any of {', '.join(THREATS)}", _list_of(lambda v: v in THREATS))
+THREAT_LIST = Rule(f"a list with any of {', '.join(THREATS)}", _list_of(lambda v: v in THREATS), THREATS)
 PROTOCOL = Rule(
     f"one or a list of {', '.join(PROTOCOLS)}",
     lambda v: (isinstance(v, str) and v in PROTOCOLS) or _list_of(lambda p: p in list(PROTOCOLS))(v),
+    tuple(PROTOCOLS),
 )
 SUITE_NAME = Rule(
     "lower-case letters, digits and hyphens",
@@ -158,7 +160,8 @@ def _shape_problems(tables: dict[str, list[Any]]) -> Iterator[Problem]:
                 elif not rules[key].test(value):
                     yield (
                         (section, index, key),
-                        f"`{key}` of {title} must be {rules[key].words}; got {value!r}.",
+                        f"`{key}` of {title} must be {rules[key].words}; got {value!r}."
+                        f"{_near(value, rules[key].choices)}",
                     )
 
 
@@ -171,18 +174,20 @@ def _name_problems(tables: dict[str, list[dict[str, Any]]]) -> Iterator[Problem]
         yield from _class_problems(index, entry, tables[""][0]["protocol"])
     for section, key in (("detectors", "name"), ("chosen_with_labels", "detector")):
         for index, entry in enumerate(tables[section]):
-            params = dict(entry.get("params", {}))
+            params = entry.get("params", {})
+            tried = [params]
             if section == "chosen_with_labels":
                 if entry["name"] in DETECTORS:
                     yield (
                         (section, index, entry["name"]),
                         f"{entry['name']!r} is a detector; choose a new name.",
                     )
-                params[entry["parameter"]] = entry["values"][0]
+                tried = [{**params, entry["parameter"]: value} for value in entry["values"]]
             yield from _unknown(DETECTORS, section, index, entry[key])
             if entry[key] in DETECTORS:
                 yield from _missing_modules(DETECTORS[entry[key]], section, index)
-                for token, problem in parameter_problems(DETECTORS[entry[key]], params):
+                found = [p for params in tried for p in parameter_problems(DETECTORS[entry[key]], params)]
+                for token, problem in dict.fromkeys(found):
                     yield (section, index, token), problem
     for index, entry in enumerate(tables["attacks"]):
         yield from _unknown(ATTACKS, "attacks", index, entry["name"])
@@ -234,9 +239,10 @@ def _unknown(registry: Registry[Any], section: str, index: int, name: str) -> It
         yield (section, index, name), str(error)
 
 
-def _near(word: str, known: Any) -> str:
-    near = difflib.get_close_matches(str(word), list(known), 1, 0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def _near(word: Any, known: Any) -> str:
+    lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(str(word).lower(), list(lower), 1, 0.5)
+    return f" Did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def _line(text: str, section: str, index: int, token: str) -> int:
@@ -249,5 +255,7 @@ def _line(text: str, section: str, index: int, token: str) -> int:
         stop = next((i for i in heads if i > start), len(lines))
     else:
         start, stop = 0, len(lines)
-    word = re.compile(rf"(?<![\w-]){re.escape(token)}(?![\w-])")
-    return next((i + 1 for i in range(start, stop) if token and word.search(lines[i])), start + 1)
+    name = re.escape(token)
+    key, word = rf"(?:^|[{{,\[])\s*{name}\s*[=\]]", rf"(?<![\w-]){name}(?![\w-])"  # a key before a mention
+    found = (i + 1 for form in (key, word) for i in range(start, stop) if re.search(form, lines[i]))
+    return next(found, start + 1) if token else start + 1
