@@ -94,7 +94,7 @@ class References(Fixed):
         rows = tf.reshape(x, (tf.shape(x)[0], tf.shape(x)[1], width))
         rows = tf.broadcast_to(rows, (members, tf.shape(rows)[1], width))
         square = tf.reduce_sum(points**2, -1)[:, None] - 2 * tf.matmul(rows, points, transpose_b=True)
-        index = tf.math.toprank_among(-square, self.rank_among(n_points) + 1).indices[..., -1]
+        index = tf.math.top_k(-square, self.rank_among(n_points) + 1).indices[..., -1]
         away = rows - tf.gather(points, index, batch_dims=1)
         square = tf.reduce_sum(away**2, -1, keepdims=True)
         safe = tf.where(square > 0, square, tf.ones_like(square))  # the root has no finite slope at 0
