@@ -186,3 +186,12 @@ def test_a_sort_layer_has_no_weights_and_the_constant_one():
     assert layer.init(np.random.default_rng(6), 2, np.zeros((1, 1, 4))) == {}
     assert layer.finish({}) == layer.constrain({}) == layer.along({}, {}) == {}
     np.testing.assert_array_equal(layer.lipschitz({}, (4,)), 1.0)
+
+
+@pytest.mark.parametrize(("size", "width"), [(2, 6), (2, 7), (3, 8), (None, 5), (9, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sorted_values_alone_are_those_of_the_forward_pass(size, width, dtype):
+    x = np.random.default_rng(0).normal(size=(2, 7, width)).astype(dtype)
+    kept = x.copy()
+    np.testing.assert_array_equal(GroupSort(size).value(x), GroupSort(size).forward({}, x)[0])
+    np.testing.assert_array_equal(x, kept)

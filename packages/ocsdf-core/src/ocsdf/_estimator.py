@@ -25,7 +25,7 @@ from ocsdf._train import Engine, Recipe, train
 DENSE_STEPS = 300  # updates where neither epochs nor max_steps is given; references are final as drawn
 SAMPLE = 1024  # rows that a new network sees, where none of its layers asks for more
 DETECTION_SHARE = 0.1  # contamination="auto" where f = 0 means nothing
-CHUNK = 1 << 21  # numbers that one layer may hold while scoring
+CHUNK = 1 << 17  # numbers that one layer may hold while scoring: a megabyte, which fits a cache
 LARGEST = 1e15  # its square is still a float32
 
 

@@ -225,6 +225,21 @@ class GroupSort(Fixed):
         tail, tail_order = _sort_groups(x[..., whole:], width - whole)
         return np.concatenate([head, tail], axis=-1), (order, tail_order)
 
+    def value(self, x: np.ndarray) -> np.ndarray:
+        """Sorted values alone: scoring needs no permutation."""
+        width = x.shape[-1]
+        size = min(self.size or width, width)
+        whole = width - width % size
+        y = np.empty_like(x)
+        if size == 2:
+            np.minimum(x[..., 0:whole:2], x[..., 1:whole:2], out=y[..., 0:whole:2])
+            np.maximum(x[..., 0:whole:2], x[..., 1:whole:2], out=y[..., 1:whole:2])
+        else:
+            head = x[..., :whole].reshape(*x.shape[:-1], -1, size)
+            y[..., :whole] = np.sort(head, axis=-1).reshape(*x.shape[:-1], whole)
+        y[..., whole:] = np.sort(x[..., whole:], axis=-1)
+        return y
+
     def backward(self, params: Params, saved: Any, slope: np.ndarray) -> np.ndarray:
         """The inverse permutation."""
         if not isinstance(saved, tuple):

@@ -69,7 +69,7 @@ class LipschitzNet:
         """Values (n,) of the mean network on rows ``x`` (n, ...)."""
         y = np.asarray(x, self.dtype)[None]
         for layer, params in zip(self.layers, self.params, strict=True):
-            y, _ = layer.forward(params, y)
+            y = layer.value(y) if isinstance(layer, GroupSort) else layer.forward(params, y)[0]
         return y[..., 0].mean(axis=0)
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
