@@ -51,7 +51,8 @@ class Data:
     X : (n, ...) array, any real dtype. y : (n,) int; 1 = anomaly, 0 = normal; for one-versus-rest sets
     the class index. X_test, y_test : the official test part where there is one. checksum : sha256 over
     the bytes of X and y (and the test part), so that a silent change of data changes the run's identity.
-    domain : (low, high) of every feature for images, else None.
+    domain : (low, high) of every feature for images, else None. channels : mean and deviation of each
+    channel, where the detector is to see images centred and reduced by them (see ``Standardised``).
     """
 
     X: np.ndarray
@@ -61,6 +62,7 @@ class Data:
     y_test: np.ndarray | None = None
     domain: tuple[float, float] | None = None
     note: str = ""
+    channels: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     @classmethod
     def of(
@@ -72,10 +74,12 @@ class Data:
         *,
         domain: tuple[float, float] | None = None,
         note: str = "",
+        channels: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
     ) -> Data:
         """The rows with their checksum."""
         test = () if X_test is None or y_test is None else (X_test, y_test)
-        return cls(X, y, checksum(X, y, *test), X_test, y_test, domain, note)
+        seen = () if channels is None else (np.array(channels),)
+        return cls(X, y, checksum(X, y, *test, *seen), X_test, y_test, domain, note, channels)
 
 
 def checksum(*arrays: np.ndarray) -> str:

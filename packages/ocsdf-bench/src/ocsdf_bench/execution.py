@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from ocsdf_bench.attack import ATTACKS, attack_scores
-from ocsdf_bench.dataset import DATASETS, DataUnavailableError, Source
+from ocsdf_bench.dataset import DATASETS, Data, DataUnavailableError, Source
 from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
 from ocsdf_bench.measure import attacked_name, measure
 from ocsdf_bench.metric import Measurement, require_scores
 from ocsdf_bench.plugin import load_plugins
 from ocsdf_bench.probe import probe
 from ocsdf_bench.protocol import Split, UndefinedError, make_split, n_copies
+from ocsdf_bench.standardised import Standardised
 from ocsdf_bench.suite import AttackPlan, RunSpec
 
 N_TRAIN_SCORED = 1_000  # training rows whose scores are kept, of images
@@ -88,7 +89,7 @@ def _execute(
         "budget": budget,
     }
     step[0] = "build"
-    detector = info.build(seed=spec.seed, **spec.build_params)
+    detector = _seeing(data, info.build(seed=spec.seed, **spec.build_params))
     step[0] = "fit"
     with _timed(found.fields, "fit_seconds"):
         detector.fit(split.X_train[rows])
@@ -102,7 +103,7 @@ def _execute(
         found.arrays["score_train"] = _score_of_training(detector, split.X_train[rows], spec.seed)
     step[0] = "attack"
     for attack in spec.attacks:
-        surrogate = _surrogate(attack, split.X_train[rows], spec.seed)
+        surrogate = _surrogate(attack, data, split.X_train[rows], spec.seed)
         found.arrays |= _attacked(
             attack, info, detector, surrogate, split, score, lipschitz, spec.seed, budget
         )
@@ -116,6 +117,13 @@ def _execute(
         "distinct_scores": len(np.unique(score)),
         "flags": flags,
     }
+
+
+def _seeing(data: Data, detector: Detector) -> Detector:
+    """The detector as it is given pixels: it sees centred and reduced channels where the data set says so."""
+    if data.channels is None:
+        return detector
+    return Standardised(detector, *(np.array(values) for values in data.channels))
 
 
 def _budget(spec: RunSpec, split: Split) -> tuple[np.ndarray, list[np.ndarray], dict[str, Any]]:
@@ -149,12 +157,12 @@ def _score_of_training(detector: Detector, X: np.ndarray, seed: int) -> np.ndarr
     return require_scores(detector.anomaly_score(X[rows]), len(rows))
 
 
-def _surrogate(plan: AttackPlan, X: np.ndarray, seed: int) -> Detector | None:
+def _surrogate(plan: AttackPlan, data: Data, X: np.ndarray, seed: int) -> Detector | None:
     """What a transfer attack looks at, fitted on the rows that the attacked detector was fitted on."""
     name = ATTACKS[plan.name].surrogate
     if not name:
         return None
-    surrogate = DETECTORS[name].build(seed=seed)
+    surrogate = _seeing(data, DETECTORS[name].build(seed=seed))
     surrogate.fit(X)
     return surrogate
 

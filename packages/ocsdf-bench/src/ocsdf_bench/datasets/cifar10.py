@@ -24,6 +24,9 @@ TRAIN_MD5 = {
     "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
     "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
 }
+Channels = tuple[tuple[float, ...], tuple[float, ...]]
+# Mean and standard deviation of red, green and blue over the 50,000 training images.
+CHANNELS: Channels = ((0.4914, 0.4822, 0.4465), (0.2471, 0.2435, 0.2616))
 # The first 1,000 of the test images: a partial copy is used where the archive is not at hand.
 _TEST_PART = "test_batch_first1000.bin"
 TEST_PART_SHA256 = "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5"
@@ -39,10 +42,11 @@ def batch(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
     return rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, 0].astype(np.int64)
 
 
-def load(source: Source, held_out: int = 0) -> Data:
+def load(source: Source, held_out: int = 0, channels: Channels | None = None) -> Data:
     """Images float32 in [0, 1]: loose batches where the source holds some, else the whole archive.
 
     The last ``held_out`` of the training batches join the test images, as long as one is left to train on.
+    ``channels`` : mean and deviation that a detector sees them centred and reduced by.
     """
     batches = _loose(source) or _archived(source)
     names = [name for name in batches if name in TRAIN_MD5]
@@ -53,7 +57,7 @@ def load(source: Source, held_out: int = 0) -> Data:
     X_test, y_test = (np.concatenate(parts) for parts in zip(*test, strict=True))
     total = 10_000 + held_out * 10_000
     note = f"{len(X):,} of {60_000 - total:,} training and {len(X_test):,} of {total:,} test images"
-    return Data.of(_pixels(X), y, _pixels(X_test), y_test, domain=(0.0, 1.0), note=note)
+    return Data.of(_pixels(X), y, _pixels(X_test), y_test, domain=(0.0, 1.0), note=note, channels=channels)
 
 
 def _loose(source: Source) -> dict[str, bytes]:
@@ -113,5 +117,12 @@ DATASETS.add(
         name="cifar10-held-out",
         load=partial(load, held_out=1),
         note=f"the last training batch is scored with the test images; {_NOTE}",
+    )
+)
+DATASETS.add(
+    _card(
+        name="cifar10-standardised",
+        load=partial(load, channels=CHANNELS),
+        note=f"detectors see channels centred and reduced; radii stay in pixels; {_NOTE}",
     )
 )
