@@ -203,3 +203,17 @@ def test_an_unconstrained_network_falls_so_that_an_attack_that_does_nothing_is_c
     for name in ("l2-pgd", "l2-pgd-reference", "apgd", "newton", "random-search"):
         worst = attack_scores(ATTACKS[name], detector, X[rows], direction, 72 / 255, domain=(0.0, 1.0))
         assert auroc(y[rows], worst) < clean - 0.05, name
+
+
+@pytest.mark.parametrize(("attacked", "words"), [(0.6, "is no bound"), (0.95, "must lie between"), (0.8, "")])
+def test_an_attacked_value_outside_its_bounds_fails_the_run(attacked, words):
+    from ocsdf_bench.execution import CertificateError, _require_order
+    from ocsdf_bench.metric import Measurement
+
+    values = {"auroc": 0.9, "certified_auroc": 0.7, "attacked_auroc:apgd": attacked}
+    metrics = tuple(Measurement(name, value, 0.1, "both", 100) for name, value in values.items())
+    if not words:
+        _require_order(metrics)
+        return
+    with pytest.raises(CertificateError, match=words):
+        _require_order(metrics)

@@ -240,14 +240,15 @@ def _require_certified(
 def _require_order(metrics: tuple[Measurement, ...]) -> None:
     """certified <= attacked <= clean, of the same rows at the same radius under the same threat."""
     value = {(m.metric, m.radius, m.threat, m.n_test): m.value for m in metrics}
-    for (metric, *where), attacked in value.items():
-        if not metric.startswith("attacked_auroc:"):
+    for m in metrics:
+        if not m.metric.startswith("attacked_auroc:"):
             continue
-        clean, bound = value["auroc", *where], value.get(("certified_auroc", *where), 0.0)
-        if not bound - 1e-9 <= attacked <= clean + 1e-9:
+        clean = value["auroc", m.radius, m.threat, m.n_test]
+        bound = value.get(("certified_auroc", m.radius, m.threat, m.n_test), 0.0)
+        if not bound - 1e-9 <= m.value <= clean + 1e-9:
             raise CertificateError(
-                f"{metric} at radius {where[0]:g} must lie between the bound {bound:.6f} and the clean value "
-                f"{clean:.6f}; got {attacked:.6f}. The stated constant is no bound."
+                f"{m.metric} at radius {m.radius:g} must lie between the bound {bound:.6f} and the clean value "
+                f"{clean:.6f}; got {m.value:.6f}. The stated constant is no bound."
             )
 
 
