@@ -247,8 +247,8 @@ def _require_order(metrics: tuple[Measurement, ...]) -> None:
         bound = value.get(("certified_auroc", m.radius, m.threat, m.n_test), 0.0)
         if not bound - 1e-9 <= m.value <= clean + 1e-9:
             raise CertificateError(
-                f"{m.metric} at radius {m.radius:g} must lie between the bound {bound:.6f} and the clean value "
-                f"{clean:.6f}; got {m.value:.6f}. The stated constant is no bound."
+                f"{m.metric} at radius {m.radius:g} must lie between the bound {bound:.6f} and the clean "
+                f"value {clean:.6f}; got {m.value:.6f}. The stated constant is no bound."
             )
 
 
