@@ -245,6 +245,14 @@ def test_red_flags_worse_than_chance_few_scores_and_an_ignored_seed(invented_run
     assert _flags(invented_run("IForest"), invented_run("IForest", seed=1)) == []
 
 
+def test_a_footnote_names_every_flagged_column(invented_run):
+    flagged = [invented_run("KNN", name, auroc=0.4) for name in ("wine", "glass")]
+    (section,) = build_leaderboard([*flagged, invented_run("LOF", auroc=0.3), invented_run()]).sections
+    assert section.notes[-1].startswith("Red flags: KNN 2, LOF 1. ")
+    (section,) = build_leaderboard([invented_run()]).sections
+    assert not [note for note in section.notes if note.startswith("Red flags")]
+
+
 def test_red_flag_where_an_attack_beats_a_certificate(invented_run):
     good = invented_run(slope=0.2, attacked=True)
     worse = [m for m in good.metrics if m.metric == "certified_auroc" and m.n_test][0]

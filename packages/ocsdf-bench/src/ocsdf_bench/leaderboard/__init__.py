@@ -12,7 +12,7 @@ from ocsdf_bench.leaderboard.account import (
     failures_table,
 )
 from ocsdf_bench.leaderboard.copies import copies_tables
-from ocsdf_bench.leaderboard.flags import red_flags_table
+from ocsdf_bench.leaderboard.flags import flags_note, red_flags_table
 from ocsdf_bench.leaderboard.notes import notes
 from ocsdf_bench.leaderboard.printed import comparison_table, pyod_table
 from ocsdf_bench.leaderboard.quality import grid_table, ranking_table
@@ -57,6 +57,7 @@ def build_leaderboard(
 def _section(
     results: Results, causes: Mapping[str, str], several: bool, found: tuple[Results, ...]
 ) -> Section:
+    flags = red_flags_table(results)
     tables = [
         ranking_table(results),
         grid_table(results, Key("auroc"), "auroc", "AUROC"),
@@ -67,11 +68,12 @@ def _section(
         grid_table(results, Key("average_precision"), "average-precision", "Average precision"),
         grid_table(results, Key("fpr_at_95_tpr"), "fpr-at-95-tpr", "FPR at 95 % TPR"),
         pyod_table(results),
-        red_flags_table(results),
+        flags,
         failures_table(results),
         detectors_table(results),
         datasets_table(results),
         cost_table(results),
     ]
     title = f"{results.suite}, protocol {results.protocol}" if several else f"Protocol {results.protocol}"
-    return Section(title, tuple(table for table in tables if table is not None), notes(results), results)
+    footnotes = (*notes(results), *flags_note(flags))
+    return Section(title, tuple(table for table in tables if table is not None), footnotes, results)

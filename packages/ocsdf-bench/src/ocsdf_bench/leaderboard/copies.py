@@ -6,7 +6,7 @@ from statistics import mean
 
 from ocsdf_bench.grid import Block, Key, Method, Results
 from ocsdf_bench.leaderboard.reading import method_note
-from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table, percent, text_cell
+from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table, percent, points, text_cell
 
 COPIED, CLEAN = "adbench", "adbench-clean"
 AUROC = Key("auroc")
@@ -35,9 +35,9 @@ def _gap_table(copied: Results, clean: Results) -> Table:
                     text_cell(method.label),
                     text_cell(method_note(copied, method)),
                     *(Cell(percent(value), value) for value in means),
-                    _points(means[0] - means[1]),
-                    _points(mean(gaps)) if gaps else text_cell("–"),
-                    _points(max(gaps)) if gaps else text_cell("–"),
+                    points(means[0] - means[1]),
+                    points(mean(gaps)) if gaps else text_cell("–"),
+                    points(max(gaps)) if gaps else text_cell("–"),
                     Cell(str(len(pairs)), float(len(pairs))),
                 )
             )
@@ -71,7 +71,7 @@ def _leak_table(copied: Results, clean: Results) -> Table:
                     text_cell(block.label),
                     *(share_cell(results, block) for results in (copied, clean)),
                     *(text_cell("–") if v is None else Cell(percent(v), v) for v in aurocs),
-                    text_cell("–") if not pairs else _points(mean(one - other for one, other in pairs)),
+                    text_cell("–") if not pairs else points(mean(one - other for one, other in pairs)),
                 )
             )
         )
@@ -120,7 +120,3 @@ def _pair(copied: Results, clean: Results, block: Block, method: Method) -> tupl
     other = {} if twin is None else clean.values(AUROC, block, twin)
     seeds = one.keys() & other.keys()
     return (mean(one[s] for s in seeds), mean(other[s] for s in seeds)) if seeds else None
-
-
-def _points(difference: float) -> Cell:
-    return Cell(f"{100 * difference:+.1f}", difference)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ocsdf_bench.grid import Block, Key, Method, Results
@@ -23,6 +24,15 @@ def red_flags_table(results: Results) -> Table | None:
     return Table(
         "red-flags", "Red flags", "Signs that a number may not mean what it seems to.", columns, rows
     )
+
+
+def flags_note(table: Table | None) -> tuple[str, ...]:
+    """Footnote that names every flagged column, so that no number is read without it."""
+    if table is None:
+        return ()
+    counts = Counter(row.cells[1].text for row in table.rows)
+    named = ", ".join(f"{label} {count}" for label, count in counts.most_common())
+    return (f"Red flags: {named}. Each stands with its data set in the table of that name.",)
 
 
 def _order(results: Results, cell: tuple[Block, Method]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ocsdf_bench.grid import Block, Key, Method, Results
-from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table, percent, text_cell
+from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table, percent, points, text_cell
 from ocsdf_bench.published import Published, published
 
 OURS = "OCSDF-best-margin"
@@ -132,7 +132,7 @@ def _comparison_row(
     if here.value is not None:
         gap = here.value - figure.mean
         inside = abs(gap) <= 2 * (figure.std or 0.0) + 1e-9
-        difference = Cell(f"{100 * gap:+.1f}", gap)
+        difference = points(gap)
         verdict = Cell("yes") if inside else Cell("above" if gap > 0 else "below", None, "warn")
         cause = "" if inside else cause or "none given"
     return Row(

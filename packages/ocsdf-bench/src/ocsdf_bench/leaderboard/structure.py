@@ -84,6 +84,15 @@ def percent(mean: float, std: float = float("nan")) -> str:
     return f"{100 * mean:.1f}" if std != std else f"{100 * mean:.1f} ± {100 * std:.1f}"
 
 
+def points(difference: float) -> Cell:
+    """A difference of two fractions, in points.
+
+    >>> points(-0.0004).text, points(0.1231).text
+    ('+0.0', '+12.3')
+    """
+    return Cell(f"{round(100 * difference, 1) + 0.0:+.1f}", difference)
+
+
 def significant(value: float | None, digits: int = 2) -> str:
     """A measured quantity at the digits it deserves.
 
