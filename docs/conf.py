@@ -11,8 +11,10 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 autosummary_generate = True
+templates_path = ["_templates"]
+add_module_names = False
 numpydoc_show_class_members = False
 myst_enable_extensions = ["dollarmath"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_templates"]
 html_theme = "furo"
 html_title = "OCSDF"
