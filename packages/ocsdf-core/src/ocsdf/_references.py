@@ -21,7 +21,7 @@ class References(Fixed):
     """``b - d(x)``, with d the distance to the (k + 1)-th nearest of the reference rows.
 
     A k-th smallest of 1-Lipschitz functions is 1-Lipschitz. Each network draws its own reference rows from
-    the sample, then drops the share ``trim`` of them that lies farthest from its ``count / 8``-th neighbour: the
+    the sample, then drops the share ``trim`` that lies farthest from its ``count / 8``-th neighbour: the
     large neighbourhood of the trim sees a small cluster of anomalies as far away, the small one of the score
     keeps the local structure that the cluster would spoil. References are weights: a loss can move them.
 
