@@ -7,7 +7,7 @@ import numpy as np
 from ocsdf_bench.attack import ATTACKS, Attack, column, project, unit
 from ocsdf_bench.detector import Detector
 
-QUERIES = 300
+QUERIES = 200
 _LARGEST, _SMALLEST = 0.5, 0.02  # share of the side (of images) or of the features that a proposal changes
 
 
