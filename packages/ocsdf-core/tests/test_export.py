@@ -18,6 +18,7 @@ from ocsdf import (
     L2NormPool,
     Residual,
     dense,
+    patches,
     references,
 )
 
@@ -39,6 +40,7 @@ DETECTORS = {
     "groupsort2": OCSDF(hidden=(9, 8), outside="anomalous", **QUICK),
     "uneven groups": OCSDF(network=dense((10,), sort=4), domain=Ball(2.0), outside="anomalous", **QUICK),
     "layers of images": OCSDF(network=IMAGE_LAYERS, n_networks=2, **QUICK),
+    "patches of images": OCSDF(network=patches(8, 2), **QUICK),
     "references of images": OCSDF(network=references(count=20), random_state=0),
 }
 

@@ -23,6 +23,7 @@ from ocsdf import (
     Residual,
     build,
     dense,
+    patches,
     references,
 )
 from ocsdf._persist import _checksum
@@ -53,6 +54,7 @@ DETECTORS = {
     ),
     "function": OCSDF(network=drawn_by_a_function, max_steps=5, random_state=0),
     "unscaled": OCSDF(network=references(count=20), scale="none", n_networks=np.int64(2), random_state=0),
+    "patches": OCSDF(network=patches(8, 2), max_steps=0, random_state=0),
     # Convolutions are trained in TensorFlow, and random weights are enough to store.
     "images": OCSDF(network=IMAGE_LAYERS, max_steps=0, n_networks=2, random_state=0),
 }
