@@ -311,3 +311,48 @@ def test_ranking_lists_every_column_and_tests_against_ocsdf(invented_runs):
     assert table.rows[0].cells[0].text == "OCSDF"
     assert "Friedman" in table.caption
     assert "breast-cancer-wisconsin" in table.caption
+
+
+def test_training_rows_stand_beside_new_ones_with_their_gap_and_what_collapsed(invented_run):
+    measured = (Measurement("auroc", 0.8), Measurement("train_auroc", 0.95))
+    image = {"protocol": "one-versus-rest", "metrics": measured, "budget": {"collapsed": True}}
+    runs = [invented_run("DeepSVDD", "mnist", 0, normal_class=c, **image) for c in ("0", "1")]
+    table = _table(runs, "training-gap")
+    assert [cell.text for cell in table.rows[0].cells] == [
+        "mnist",
+        "DeepSVDD",
+        "95.0",
+        "80.0",
+        "+15.0",
+        "2 of 2",
+    ]
+    assert table.rows[0].cells[-1].mark == "warn"
+
+
+def test_the_papers_attacked_means_stand_under_ours(invented_run):
+    radius = 36 / 255
+    measured = tuple(
+        Measurement(name, value, radius, "both", 400)
+        for name, value in (("auroc", 0.9), ("attacked_auroc:l2-pgd", 0.8))
+    )
+    run = invented_run("DeepSVDD", "mnist", 0, normal_class="0", protocol="one-versus-rest", metrics=measured)
+    table = _table([run], "attack-l2-pgd-both")
+    shown = {row.cells[1].text: [cell.text for cell in row.cells[3:]] for row in table.rows}
+    assert shown["DeepSVDD"] == ["90.0", "80.0", "–"]
+    assert shown["DeepSVDD, published"][1:] == ["88.2", "–"]
+    assert shown["OCSDF, published"][2] == "78.4"  # certified at 36/255
+
+
+def test_intervals_that_overlap_the_best_of_a_class_are_marked(invented_run):
+    values = {"OCSDF": (0.90, 0.94), "IForest": (0.88, 0.91), "KNN": (0.70, 0.71)}
+    runs = [
+        invented_run(name, "mnist", seed, value, normal_class="0", protocol="one-versus-rest")
+        for name, pair in values.items()
+        for seed, value in enumerate(pair)
+    ]
+    table = _table(runs, "auroc")
+    cells = zip(table.columns, table.rows[0].cells, strict=True)
+    marked = {column.title: cell.text for column, cell in cells if column.note != "published"}
+    assert marked["IForest"].endswith("≈")
+    assert not marked["OCSDF"].endswith("≈")
+    assert not marked["KNN"].endswith("≈")

@@ -18,6 +18,7 @@ from ocsdf_bench.leaderboard.printed import comparison_table, pyod_table
 from ocsdf_bench.leaderboard.quality import grid_table, ranking_table
 from ocsdf_bench.leaderboard.robustness import attack_tables, certified_tables
 from ocsdf_bench.leaderboard.structure import Cell, Column, Leaderboard, Row, Section, Table
+from ocsdf_bench.leaderboard.training import training_table
 from ocsdf_bench.published import Published
 from ocsdf_bench.store import Run
 
@@ -65,6 +66,7 @@ def _section(
         comparison_table(results, causes),
         *certified_tables(results),
         *attack_tables(results),
+        training_table(results),
         grid_table(results, Key("average_precision"), "average-precision", "Average precision"),
         grid_table(results, Key("fpr_at_95_tpr"), "fpr-at-95-tpr", "FPR at 95 % TPR"),
         pyod_table(results),

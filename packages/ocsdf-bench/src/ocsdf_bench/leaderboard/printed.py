@@ -44,7 +44,7 @@ def printed_columns(results: Results, key: Key, blocks: tuple[Block, ...]) -> tu
     figures = [
         figure
         for figure in (*published(results.protocol, key.metric), *results.printed)
-        if figure.metric == key.metric and _same_radius(figure.radius, key.radius)
+        if figure.metric == key.metric and same_radius(figure.radius, key.radius)
     ]
     columns: dict[tuple[str, str], list[Published]] = {}
     for figure in figures:
@@ -53,7 +53,12 @@ def printed_columns(results: Results, key: Key, blocks: tuple[Block, ...]) -> tu
     return tuple(c for c in found if any(cell.value is not None for cell in c.cells))
 
 
-def _same_radius(printed: float | None, ours: float | None) -> bool:
+def same_radius(printed: float | None, ours: float | None) -> bool:
+    """Whether a printed radius is the one of a suite, or both are none.
+
+    >>> same_radius(36 / 255, 0.1412), same_radius(None, 0.1)
+    (True, False)
+    """
     if printed is None or ours is None:
         return printed is ours
     return abs(printed - ours) < 1e-4  # suites write k/255 with four digits

@@ -25,6 +25,10 @@ GRID_CAPTION = (
     "row without any result is left out. A mean is over the rows its column has (their number is in brackets "
     "where some are missing)."
 )
+OVERLAP_CAPTION = (
+    "≈ : mean ± standard deviation overlaps that of the best of the row (where it was run with one seed, its "
+    "value alone is compared)."
+)
 IN_PLACE_CAPTION = (
     "A variant, or a column chosen with labels, gets the rank it would have if it stood in the place of the "
     "detector's own column."
@@ -45,6 +49,8 @@ def grid_table(
     parts = [caption, GRID_CAPTION.format(better=better)]
     if len(grid.ranked) < len(grid.methods) and any(m.role != "main" for m in grid.methods):
         parts.append(IN_PLACE_CAPTION)
+    if any(block.normal_class for block in grid.blocks):
+        parts.append(OVERLAP_CAPTION)
     return Table(
         name=name,
         title=title,
@@ -60,6 +66,7 @@ def grid_table(
 
 def _body_row(results: Results, grid: Grid, i: int, printed: tuple[PrintedColumn, ...]) -> Row:
     marks = _marks(grid.score[i], grid.ranked)
+    overlaps = _overlaps(grid, i) if grid.blocks[i].normal_class else set()
     cells = []
     for j, method in enumerate(grid.methods):
         mean = grid.mean[i, j]
@@ -67,8 +74,19 @@ def _body_row(results: Results, grid: Grid, i: int, printed: tuple[PrintedColumn
             cells.append(missing_cell(results, grid.blocks[i], method))
             continue
         text = percent(mean, grid.std[i, j]) + seeds_text(results, grid.key, grid.blocks[i], method)
+        text += " ≈" if j in overlaps else ""
         cells.append(Cell(text, float(mean), marks.get(j, "")))
     return Row((text_cell(grid.blocks[i].label), *cells, *(p.cells[i] for p in printed)))
+
+
+def _overlaps(grid: Grid, i: int) -> set[int]:
+    """Ranked columns of a row, but the best, whose mean ± std meets the best one's."""
+    score, std = grid.score[i], np.nan_to_num(grid.std[i])
+    present = [j for j in grid.ranked if score[j] == score[j]]
+    if not present:
+        return set()
+    best = max(present, key=lambda j: score[j])
+    return {j for j in present if j != best and score[j] + std[j] >= score[best] - std[best]}
 
 
 def _marks(score: np.ndarray, ranked: tuple[int, ...]) -> dict[int, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ocsdf_bench.grid import Key, Method, Results
+from ocsdf_bench.leaderboard.printed import same_radius
 from ocsdf_bench.leaderboard.quality import grid_table, mean_over
 from ocsdf_bench.leaderboard.reading import THREATS, is_pixels, method_column, radius_text, radius_unit
 from ocsdf_bench.leaderboard.structure import Cell, Column, Row, Table, percent, text_cell
+from ocsdf_bench.published import published
 
 SUMMARIES = {
     "certified_auroc": ("auroc", "Certified AUROC"),
@@ -111,6 +113,7 @@ def _attack_table(results: Results, metric: str, threat: str, keys: list[Key]) -
             row = _attack_row(results, dataset, method, keys, radii)
             if row is not None:
                 rows.append(row)
+        rows += _printed_attacks(results, metric, dataset, radii) if threat == "both" else []
     pixels = is_pixels(results)
     columns = [
         Column("data set", numeric=False),
@@ -161,6 +164,31 @@ def _attack_row(
     clean = next((c for c in by_radius[::3] if c.value is not None), Cell("–", None, "missing"))
     shown = [cell for i, cell in enumerate(by_radius) if i % 3]
     return Row((*cells, clean, *shown))
+
+
+def _printed_attacks(results: Results, metric: str, dataset: str, radii: list[float]) -> list[Row]:
+    """The paper's means over the classes, where it attacked the same data set in the same way."""
+    figures = {
+        (p.detector, p.metric, p.radius): p.mean
+        for name in (metric, "auroc", "certified_auroc")
+        for p in published(results.protocol, name)
+        if p.dataset == dataset and p.normal_class == "mean"
+    }
+    rows = []
+    for detector in dict.fromkeys(d for d, name, _ in figures if name == metric):
+        mine = {(name, radius): mean for (d, name, radius), mean in figures.items() if d == detector}
+        cells = [_figure(mine, "auroc", None)]
+        for radius in radii:
+            cells += [_figure(mine, metric, radius), _figure(mine, "certified_auroc", radius)]
+        rows.append(Row((text_cell(dataset), text_cell(f"{detector}, published"), text_cell("–"), *cells)))
+    return rows
+
+
+def _figure(figures: dict[tuple[str, float | None], float], metric: str, radius: float | None) -> Cell:
+    for (name, printed), mean in figures.items():
+        if name == metric and same_radius(printed, radius):
+            return Cell(percent(mean), mean)
+    return Cell("–", None, "missing")
 
 
 def _span(values: list[int]) -> str:
