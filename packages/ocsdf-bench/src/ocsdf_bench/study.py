@@ -55,6 +55,9 @@ class Measurement:
 class StudyLog:
     """The runs.csv of a study. What is in it with status ok or skipped is not measured again.
 
+    A file keeps the columns it was begun with, so that a study which goes on under a later version stays one
+    table.
+
     Parameters
     ----------
     path : Path
@@ -100,8 +103,10 @@ class StudyLog:
             "budget": canonical(made.budget),
         }
         metrics: dict[str, float | str] = made.metrics or {"": made.reason}
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        with self.path.open("r+", newline="", encoding="utf-8") as file:
+            columns = next(csv.reader(file))
+            file.seek(0, 2)
+            writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
             for name, value in metrics.items():
                 undefined = isinstance(value, str)
                 status = made.status if made.status != "ok" else ("skipped" if undefined else "ok")

@@ -10,7 +10,7 @@ import numpy as np
 from ocsdf_bench.dataset import Source
 from ocsdf_bench.figure import COLOURS, MARKERS, canvas, save_png
 from ocsdf_bench.shapes.loader import get_shape
-from ocsdf_bench.shapes.measure import mesh_path, traced_path
+from ocsdf_bench.shapes.measure import FLOOR, mesh_path, traced_path
 from ocsdf_bench.shapes.query_time import N_QUERIES, TREE, network_label
 from ocsdf_bench.shapes.render import camera_for, render_mesh
 from ocsdf_bench.shapes.results import Results, best_comparator
@@ -125,7 +125,7 @@ def _error(suite: ShapeSuite, results: Results, budget: str) -> Any:
                 line = {"color": colour, "marker": marker, "markersize": 4, "label": method.label}
                 panel.plot(sizes, [np.nan if e is None else e for e in errors], **line)
             panel.axhline(
-                results.floor(name, "chamfer") or np.nan,
+                results.value(name, FLOOR, suite.n_compared, "chamfer") or np.nan,
                 color="#808080",
                 linestyle="--",
                 linewidth=1,

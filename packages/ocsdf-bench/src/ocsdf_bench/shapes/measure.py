@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-N_COMPARED = 20_000
-"""Points on each of the two surfaces that are compared."""
-
 FLOOR = "the shape itself, sampled twice"
 
 
@@ -37,7 +34,6 @@ def measure(suite: ShapeSuite, out: Path, source: Source, say: Say = print) -> N
     log = StudyLog(out / "runs.csv", suite.name, "reconstruction")
     (out / "meshes").mkdir(exist_ok=True)
     for name, n in suite.cases():
-        floor = Measurement(Path(name).stem, FLOOR, suite.seed, N_COMPARED, n_test=N_COMPARED, n_features=3)
         waiting = [(m, p) for m in suite.methods if not log.has(p := _planned(name, n, suite, m))]
         if not waiting:
             continue
@@ -47,14 +43,20 @@ def measure(suite: ShapeSuite, out: Path, source: Source, say: Say = print) -> N
             for _, planned in waiting:
                 log.add(replace(planned, status="skipped", reason=str(error)))
             continue
-        if not log.has(floor):
-            log.add(
-                replace(floor, metrics=surface_metrics(*(_compared(shape, suite.seed + i) for i in (1, 4))))
-            )
+        _measure_floor(shape, suite, log)
         for method, planned in waiting:
             say(f"{shape.name}, n={n}: {method.label}")
             log.add(_reconstruct(shape, method, planned, suite, out))
     measure_query_times(suite, log, say)
+
+
+def _measure_floor(shape: Shape, suite: ShapeSuite, log: StudyLog) -> None:
+    """Figures between two samples of a shape, which no reconstruction can be expected to undercut."""
+    n = suite.n_compared
+    planned = Measurement(shape.name, FLOOR, suite.seed, n, n_test=n, n_features=3)
+    if not log.has(planned):
+        pair = (sample_surface(shape, n, suite.seed + i) for i in (1, 4))
+        log.add(replace(planned, metrics=surface_metrics(*pair)))
 
 
 def mesh_path(out: Path, name: str, label: str, n: int) -> Path:
@@ -90,13 +92,13 @@ def _reconstruct(
     if mesh is None:
         resolution = method.resolution or suite.resolution
         mesh, budget = _surface(made, resolution), {**budget, "grid": resolution}
-    planned = replace(planned, budget=budget, fit_seconds=fit_seconds, n_test=N_COMPARED)
+    planned = replace(planned, budget=budget, fit_seconds=fit_seconds, n_test=suite.n_compared)
     if not len(mesh.faces):
         return replace(planned, status="failed", reason="the field has no zero level in B")
     mesh.export(mesh_path(out, planned.dataset, planned.detector, planned.n_train))
     if _is_traced(planned, suite):
         _trace(made, suite, out)
-    values, query_seconds = figures_of_merit(shape, made, mesh, suite.seed)
+    values, query_seconds = figures_of_merit(shape, made, mesh, suite.seed, suite.n_compared)
     values |= {"fit_seconds": fit_seconds, "query_seconds": query_seconds}
     return replace(planned, metrics=values, score_seconds=query_seconds)
 
@@ -125,14 +127,13 @@ def _trace(made: Reconstruction, suite: ShapeSuite, out: Path) -> None:
 
 
 def figures_of_merit(
-    shape: Shape, made: Reconstruction, mesh: trimesh.Trimesh, seed: int
+    shape: Shape, made: Reconstruction, mesh: trimesh.Trimesh, seed: int, n: int
 ) -> tuple[dict[str, float | str], float]:
-    """Metrics of a reconstruction (a str: why one is undefined) and CPU seconds for 20,000 queries."""
-    values = surface_metrics(
-        _compared(Shape("made", mesh, None, False), seed + 2), _compared(shape, seed + 1)
-    )
+    """Metrics of a reconstruction (a str: why one is undefined) and CPU seconds for ``n`` queries."""
+    made_points = sample_surface(Shape("made", mesh, None, False), n, seed + 2)
+    values = surface_metrics(made_points, sample_surface(shape, n, seed + 1))
     # Central differences must stay in B, where the field was learned.
-    probes = 0.99 * ball_points(N_COMPARED, seed + 3)
+    probes = 0.99 * ball_points(n, seed + 3)
     start = time.process_time()
     inside = made.field(probes) > 0
     seconds = time.process_time() - start
@@ -153,10 +154,6 @@ def surface_metrics(points: Sample, reference: Sample) -> dict[str, float | str]
         "hausdorff95": metrics.hausdorff95(points.points, reference.points),
         "normal_consistency": normals,
     }
-
-
-def _compared(shape: Shape, seed: int) -> Sample:
-    return sample_surface(shape, N_COMPARED, seed)
 
 
 def _volume_iou(shape: Shape, made: Reconstruction, probes: np.ndarray, inside: np.ndarray) -> float | str:

@@ -67,12 +67,12 @@ Best comparator: the smallest Chamfer distance among the methods that are not OC
 
 ## Figures of merit
 
-Lengths in units of B's radius, between 20,000 points on each surface; the first row of a shape compares two
-samples of the shape itself, below which no method can be expected to come. Normals: mean |cosine| with the
-nearest point's normal. IoU: volume inside both over volume inside either, where the shape is watertight and
-the method has an inside. Eikonal: mean | ‖∇‖ − 1 | of the field on B. Seconds are CPU seconds of one thread,
-because the machine was shared; a query is one of 20,000 points. Poisson and DeepSDF-style are given the true
-outward normals, the others points alone.
+Lengths in units of B's radius, between {suite.n_compared:,} points on each surface. The first row of a shape
+compares two samples of the shape itself, below which no method can be expected to come. Normals: mean
+|cosine| with the nearest point's normal. IoU: volume inside both over volume inside either, where the shape
+is watertight and the method has an inside. Eikonal: mean | ‖∇‖ − 1 | of the field on B. Seconds are CPU
+seconds of one thread, because the machine was shared; a query is one of {suite.n_compared:,} points.
+Poisson and DeepSDF-style are given the true outward normals, the others points alone.
 
 {_merit_table(suite, results)}
 
@@ -105,7 +105,7 @@ def _merit_table(suite: ShapeSuite, results: Results) -> str:
     head = [heading for heading, _ in COLUMNS.values()]
     lines = [f"| shape | method | {' | '.join(head)} |", f"| --- | --- |{' ---: |' * len(head)}"]
     for name in suite.shapes:
-        floor = [_cell(results.floor(name, metric), metric) for metric in COLUMNS]
+        floor = [_cell(results.value(name, FLOOR, suite.n_compared, metric), metric) for metric in COLUMNS]
         lines.append(f"| **{Path(name).stem}** | *{FLOOR}* | {' | '.join(floor)} |")
         lines += [_merit_row(suite, results, name, method) for method in suite.methods]
     return "\n".join(lines)

@@ -6,7 +6,6 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from ocsdf_bench.shapes.measure import FLOOR, N_COMPARED
 from ocsdf_bench.shapes.suite import ShapeSuite
 
 
@@ -24,10 +23,6 @@ class Results:
     def reason(self, name: str, label: str, n: int) -> str:
         """Why a whole run has no figures, or an empty string."""
         return self.reasons.get((Path(name).stem, label, n), {}).get("", "")
-
-    def floor(self, name: str, metric: str) -> float | None:
-        """The figure between two samples of the shape itself."""
-        return self.value(name, FLOOR, N_COMPARED, metric)
 
 
 def read_results(path: Path) -> Results:

@@ -34,8 +34,8 @@ class ShapeSuite:
 
     shapes : names of ``get_shape``. n_points : rows of each sample; sweep_shapes, sweep_n_points : shapes
     that are learned from other numbers too. traced_shape : the one that is drawn by sphere tracing as well.
-    resolution : marching cubes' grid. query_dimensions, query_n_points, query_networks : of the comparison
-    of query times; a network is a list of widths.
+    resolution : marching cubes' grid. n_compared : points on each of two surfaces. query_dimensions,
+    query_n_points, query_networks : of the comparison of query times; a network is a list of widths.
     """
 
     name: str
@@ -46,6 +46,7 @@ class ShapeSuite:
     traced_shape: str
     seed: int
     resolution: int
+    n_compared: int
     methods: tuple[ShapeMethod, ...]
     query_dimensions: tuple[int, ...]
     query_n_points: tuple[int, ...]
