@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from ocsdf_bench.diagram import Diagram, critical_difference_diagram
 from ocsdf_bench.figure import INK, save_png, shorten, to_svg
 from ocsdf_bench.grid import split_results
+from ocsdf_bench.histogram import Panel, draw_scores
+from ocsdf_bench.metric import Measurement
 from ocsdf_bench.plot import draw_attacked, draw_certified, draw_strip, pictures
 
 
@@ -69,7 +72,7 @@ def test_no_two_lines_share_marker_and_colour(invented_run):
 
 
 def test_attacked_curve_lies_between_the_bound_and_the_clean_value(results):
-    axes = draw_attacked(results, "attacked_auroc:l2-pgd", "both").axes[0]
+    axes = draw_attacked(results, ["attacked_auroc:l2-pgd"], "both").axes[0]
     attacked, bound = axes.lines[0], axes.lines[1]
     assert bound.get_linestyle() == ":"
     assert (attacked.get_ydata() >= bound.get_ydata()).all()
@@ -118,3 +121,24 @@ def test_names_beside_an_axis_are_one_short_line():
 def test_a_name_with_dollars_is_no_mathematics(invented_run, tmp_path):
     (found,) = split_results([invented_run(name, slope=0.2) for name in ("$\\frac{$", "$x$")])
     assert save_png(draw_certified(found, "both"), tmp_path / "x.png").stat().st_size > 0
+
+
+def test_the_figure_of_several_attacks_shows_the_strongest_at_each_radius(invented_run):
+    measured = [Measurement("auroc", 0.9)]
+    for attack, values in {"l2-pgd": (0.8, 0.5), "apgd": (0.7, 0.6)}.items():
+        for radius, value in zip((0.1, 0.2), values, strict=True):
+            measured += [Measurement("auroc", 0.9, radius, "both", 100)]
+            measured += [Measurement(f"attacked_auroc:{attack}", value, radius, "both", 100)]
+    (results,) = split_results([invented_run("DeepSVDD", "mnist", 0, metrics=tuple(measured))])
+    assert "attacked-both" in {picture.name for picture in pictures(results)}
+    axes = draw_attacked(results, ["attacked_auroc:l2-pgd", "attacked_auroc:apgd"], "both").axes[0]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [90, 70, 50])
+
+
+def test_scores_of_fitted_rows_are_a_third_group_of_a_histogram():
+    score, y = np.arange(10.0), np.arange(10) // 5
+    names = [name for name, _, _ in Panel("a", score, y, np.zeros(3)).groups()]
+    assert names == ["training rows", "normals", "anomalies"]
+    assert [name for name, _, _ in Panel("a", score, y).groups()] == ["normals", "anomalies"]
+    figure = draw_scores((Panel("a", score, y, np.zeros(3)), Panel("b", score, y)))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == names

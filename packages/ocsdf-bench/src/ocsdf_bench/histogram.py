@@ -1,7 +1,8 @@
-"""Histograms of stored anomaly scores, normals against anomalies."""
+"""Histograms of stored anomaly scores: normals against anomalies, and the fitted rows where they are kept."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,19 @@ _COLUMNS = 3
 
 @dataclass(frozen=True)
 class Panel:
-    """Scores of one run; ``score`` and ``y`` are (n_test,), 1 = anomaly."""
+    """Scores of one run: ``score``, ``y`` (n_test,), 1 = anomaly; ``train`` (n_rows,), of fitted rows."""
 
     title: str
     score: np.ndarray
     y: np.ndarray
+    train: np.ndarray | None = None
+
+    def groups(self) -> Iterator[tuple[str, str, np.ndarray]]:
+        """(name, colour, scores) of each group."""
+        if self.train is not None:
+            yield "training rows", COLOURS[2], self.train
+        yield "normals", COLOURS[0], self.score[self.y == 0]
+        yield "anomalies", COLOURS[1], self.score[self.y == 1]
 
 
 def score_panels(results: Results, dataset: str, directory: Path) -> tuple[Panel, ...]:
@@ -43,7 +52,8 @@ def score_panels(results: Results, dataset: str, directory: Path) -> tuple[Panel
             arrays = read_scores(directory, run)
         except (FileNotFoundError, StoreCorruptError):
             continue
-        panels.append(Panel(shorten(method.label, 30), arrays["score"], arrays["y"]))
+        train = arrays.get("score_train")
+        panels.append(Panel(shorten(method.label, 30), arrays["score"], arrays["y"], train))
     return tuple(panels)
 
 
@@ -59,11 +69,16 @@ def draw_scores(panels: tuple[Panel, ...]) -> Figure:
         for axes, panel in zip(grid.flat, panels, strict=False):
             low, high = np.quantile(panel.score, [0.005, 0.995])
             edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
-            for label, name, colour in ((0, "normals", COLOURS[0]), (1, "anomalies", COLOURS[1])):
-                scores = np.clip(panel.score[panel.y == label], edges[0], edges[-1])
-                counts, _ = np.histogram(scores, edges)
+            for name, colour, scores in panel.groups():
+                counts, _ = np.histogram(np.clip(scores, edges[0], edges[-1]), edges)
+                filled = name != "training rows"
                 axes.stairs(
-                    counts / max(len(scores), 1), edges, color=colour, label=name, fill=True, alpha=0.45
+                    counts / max(len(scores), 1),
+                    edges,
+                    color=colour,
+                    label=name,
+                    fill=filled,
+                    alpha=0.45 if filled else 1.0,
                 )
             axes.set_title(panel.title, fontsize=7)
             axes.tick_params(labelsize=6)
@@ -71,5 +86,5 @@ def draw_scores(panels: tuple[Panel, ...]) -> Figure:
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
         handles, labels = grid.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper right", ncols=2, fontsize=7)
+        figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=7)
     return figure

@@ -6,6 +6,7 @@ on a `matplotlib.figure.Figure` of its own, so that no global state is touched.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,9 +38,22 @@ class Picture:
     tikz: Callable[[], str] | None = None
 
 
-def pictures(results: Results) -> tuple[Picture, ...]:
-    """The figures that ``results`` has something to show in; nothing is drawn yet."""
-    return tuple(_pictures(results))
+def pictures(results: Results, directory: Path | None = None) -> tuple[Picture, ...]:
+    """The figures that ``results`` has something to show in; nothing is drawn yet.
+
+    ``directory`` : its store; histograms of image scores are among the figures where the scores are there.
+    """
+    found = tuple(_pictures(results))
+    if directory is None or not is_pixels(results):
+        return found
+    datasets = dict.fromkeys(block.dataset for block in results.blocks)
+    drawn = (_score_picture(results, name, directory, f"scores-{_safe(name)}") for name in datasets)
+    return (*found, *(picture for picture in drawn if picture is not None))
+
+
+def _safe(name: str) -> str:
+    """A name as a part of a file's name."""
+    return re.sub(r"[^\w-]+", "-", name)
 
 
 def _pictures(results: Results) -> Iterator[Picture]:
@@ -58,6 +72,7 @@ def _pictures(results: Results) -> Iterator[Picture]:
     for metric in results.metrics():
         if metric.startswith("attacked_auroc:"):
             yield from _attack_pictures(results, metric)
+    yield from _robustness_pictures(results)
     if len(grid.methods) > 1:
         caption = "AUROC in percent; a cell without a number says why."
         yield Picture("auroc-strip", "AUROC per data set", caption, partial(draw_strip, results))
@@ -71,8 +86,33 @@ def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
     )
     for threat in dict.fromkeys(key.threat for key in results.keys(metric)):
         title = f"AUROC under {attack}, {THREATS[threat]}"
-        draw = partial(draw_attacked, results, metric, threat)
+        draw = partial(draw_attacked, results, [metric], threat)
         yield Picture(f"attack-{attack}-{threat}", title, caption, draw)
+
+
+def _robustness_pictures(results: Results) -> Iterator[Picture]:
+    """One figure with every detector, where several attacks were made."""
+    metrics = [name for name in results.metrics() if name.startswith("attacked_auroc:")]
+    caption = (
+        "Solid: what the strongest of the attacks leaves at each radius; dotted: proven bound on the same "
+        f"rows. Mean over the rows attacked. Radius: {radius_unit(results)}."
+    )
+    for threat in dict.fromkeys(key.threat for name in metrics for key in results.keys(name)):
+        title = f"AUROC under the strongest attack, {THREATS[threat]}"
+        draw = partial(draw_attacked, results, metrics, threat)
+        if len(metrics) > 1:
+            yield Picture(f"attacked-{threat}", title, caption, draw)
+
+
+def _score_picture(results: Results, dataset: str, directory: Path, name: str = "scores") -> Picture | None:
+    panels = score_panels(results, dataset, directory)
+    block = next(block for block in results.blocks if block.dataset == dataset)
+    caption = (
+        "Share of the normals and of the anomalies (and of the fitted rows, where they were kept) per bin of "
+        f"the anomaly score; {block.label}, first seed; scores beyond the 0.5 and 99.5 % quantiles lie in "
+        "the outermost bins."
+    )
+    return Picture(name, f"Scores, {block.label}", caption, partial(draw_scores, panels)) if panels else None
 
 
 def dataset_pictures(results: Results, dataset: str, directory: Path) -> tuple[Picture, ...]:
@@ -87,14 +127,8 @@ def dataset_pictures(results: Results, dataset: str, directory: Path) -> tuple[P
             title = f"Certified AUROC against the radius, {THREATS[key.threat]}"
             draw = partial(draw_certified, results, key.threat, dataset)
             found.append(Picture(name, title, f"Radius: {radius_unit(results)}.", draw))
-    panels = score_panels(results, dataset, directory)
-    if panels:
-        caption = (
-            "Share of the normals and of the anomalies per bin of the anomaly score, first seed; scores "
-            "beyond the 0.5 and 99.5 % quantiles lie in the outermost bins."
-        )
-        found.append(Picture("scores", "Scores", caption, partial(draw_scores, panels)))
-    return tuple(found)
+    scores = _score_picture(results, dataset, directory)
+    return (*found, scores) if scores is not None else tuple(found)
 
 
 def draw_certified(results: Results, threat: str, dataset: str = "") -> Figure:
@@ -113,29 +147,37 @@ def draw_certified(results: Results, threat: str, dataset: str = "") -> Figure:
     return figure
 
 
-def draw_attacked(results: Results, metric: str, threat: str) -> Figure:
-    """Attacked AUROC (solid) and its proven bound (dotted) against the radius, on the attacked rows."""
-    keys = [key for key in results.keys(metric) if key.threat == threat]
+def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figure:
+    """AUROC under the strongest attack (solid) and its proven bound (dotted), on the attacked rows."""
+    keys = [key for name in metrics for key in results.keys(name) if key.threat == threat]
     radii = sorted({key.radius or 0.0 for key in keys})
-    methods = [m for m in results.methods if any(_over(results, metric, keys, r, m) for r in radii)]
+    methods = [m for m in results.methods if any(_over(results, keys, r, m) for r in radii)]
     with canvas(6.5, 3.4) as (figure, axes):
         for i, method in enumerate(methods):
-            attacked = [(r, v) for r in radii if (v := _over(results, metric, keys, r, method))]
-            bound = [(r, v) for r in radii if (v := _over(results, "certified_auroc", keys, r, method))]
-            clean = _over(results, "auroc", keys, radii[0], method)
+            clean = _over(results, keys, radii[0], method, "auroc")
             start = [(0.0, clean)] if clean else []
+            attacked = [(r, v) for r in radii if (v := _over(results, keys, r, method))]
+            bound = [(r, v) for r in radii if (v := _over(results, keys, r, method, "certified_auroc"))]
             _line(axes, i, start + attacked, shorten(method.label))
             _line(axes, i, start + bound, None, dotted=True)
         _finish_curves(axes, results, radii, "AUROC, percent (mean)")
     return figure
 
 
-def _over(results: Results, metric: str, keys: Sequence[Key], radius: float, method: Method) -> float | None:
-    """Mean over blocks and samples of one metric at one radius; None where there is none."""
-    at = [Key(metric, k.radius, k.threat, k.n_test) for k in keys if k.radius == radius]
-    cells = [results.values(key, block, method) for key in dict.fromkeys(at) for block in results.blocks]
-    means = [float(np.mean(list(seeds.values()))) for seeds in cells if seeds]
-    return float(np.mean(means)) if means else None
+def _over(
+    results: Results, keys: Sequence[Key], radius: float, method: Method, metric: str = ""
+) -> float | None:
+    """Mean over blocks of the lowest value at one radius among ``keys``, or of another ``metric`` on the same
+    rows; None where there is none."""
+    at = dict.fromkeys(
+        Key(metric or k.metric, k.radius, k.threat, k.n_test) for k in keys if k.radius == radius
+    )
+    lowest = []
+    for block in results.blocks:
+        cells = [results.values(key, block, method) for key in at]
+        means = [float(np.mean(list(seeds.values()))) for seeds in cells if seeds]
+        lowest += [min(means)] if means else []
+    return float(np.mean(lowest)) if lowest else None
 
 
 def _line(

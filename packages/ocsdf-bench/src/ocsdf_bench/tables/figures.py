@@ -13,7 +13,7 @@ from ocsdf_bench.table import FORMATS, Format
 def _write(leaderboard: Leaderboard, directory: Path) -> list[Path]:
     folder, paths = directory / "figures", []
     for section in leaderboard.sections:
-        for picture in pictures(section.results):
+        for picture in pictures(section.results, directory):
             folder.mkdir(exist_ok=True)
             stem = f"{section.results.protocol}-{picture.name}"
             paths.append(save_png(picture.draw(), folder / f"{stem}.png"))

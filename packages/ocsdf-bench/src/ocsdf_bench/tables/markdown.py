@@ -11,18 +11,18 @@ from ocsdf_bench.plot import pictures
 from ocsdf_bench.table import FORMATS, Format
 
 
-def render(leaderboard: Leaderboard) -> str:
-    """The whole document."""
-    return "\n".join([f"# {escape(leaderboard.title)}", "", *_body(leaderboard)])
+def render(leaderboard: Leaderboard, directory: Path | None = None) -> str:
+    """The whole document; ``directory``: its store, whose scores have figures too."""
+    return "\n".join([f"# {escape(leaderboard.title)}", "", *_body(leaderboard, directory)])
 
 
-def _body(leaderboard: Leaderboard) -> Iterator[str]:
+def _body(leaderboard: Leaderboard, directory: Path | None) -> Iterator[str]:
     for section in leaderboard.sections:
         yield from (f"## {escape(section.title)}", "")
         for table in section.tables:
             yield from (render_table(table), "")
         yield from ("### Figures", "")
-        for picture in pictures(section.results):
+        for picture in pictures(section.results, directory):
             path = f"figures/{section.results.protocol}-{picture.name}.png"
             yield from (f"![{escape(picture.title)}]({path})", "", escape(picture.caption), "")
         yield from ("### Notes", "")
@@ -61,7 +61,7 @@ def _cell(cell: Cell, summary: bool) -> str:
 
 def _write(leaderboard: Leaderboard, directory: Path) -> list[Path]:
     path = directory / "leaderboard.md"
-    path.write_text(render(leaderboard), encoding="utf-8")
+    path.write_text(render(leaderboard, directory), encoding="utf-8")
     return [path]
 
 
