@@ -346,6 +346,26 @@ def _read_suite(path: Path, plugins: list[Path] | None) -> Any:
 
 
 @app.command()
+def synthesise(
+    dataset: Annotated[str, typer.Argument(help="A data set of images, e.g. mnist.")],
+    out: Annotated[Path, typer.Option(help="Folder of the report.")],
+    data: DataDir = None,
+    offline: Offline = False,
+) -> None:
+    """Draw images that the image recipe makes of noise, a row per class, on the level of training images."""
+    from ocsdf_bench.dataset import DATASETS, DataCorruptError, DataUnavailableError
+    from ocsdf_bench.registry import UnknownNameError
+    from ocsdf_bench.synthesis import run_synthesis
+
+    try:
+        if DATASETS[dataset].kind != "image":
+            _fail(f"`dataset` of synthesise must be a set of images; got {dataset!r}.")
+        typer.echo(run_synthesis(dataset, out, _source(data, offline)))
+    except (UnknownNameError, DataUnavailableError, DataCorruptError) as error:
+        _fail(str(error))
+
+
+@app.command()
 def toy2d(
     suite: Annotated[Path, typer.Argument(help="Study file, e.g. benchmarks/toy2d.toml.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the report; default reports/toy2d.")] = None,
