@@ -243,6 +243,8 @@ def test_a_cifar_archive_is_read_in_the_order_of_its_batches(
     data = cifar10.load(mirror)
     first, _ = cifar10.batch(files["cifar-10-batches-bin/data_batch_1.bin"], "file")
     assert data.X.shape == (50, 32, 32, 3)
+    assert data.X.flags.c_contiguous
+    assert data.X_test.flags.c_contiguous
     assert np.array_equal(np.round(data.X[:10] * 255), first)
     assert data.note == "50 of 50,000 training and 10 of 10,000 test images"
 

@@ -94,7 +94,8 @@ def _archived(source: Source) -> dict[str, bytes]:
 
 
 def _pixels(images: np.ndarray) -> np.ndarray:
-    return images.astype(np.float32) / np.float32(255)
+    # The transpose of `batch` is no copy: rows must be contiguous to be compared by their bytes.
+    return np.ascontiguousarray(images, np.float32) / np.float32(255)
 
 
 _card = partial(
