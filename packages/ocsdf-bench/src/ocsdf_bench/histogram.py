@@ -67,7 +67,8 @@ def draw_scores(panels: tuple[Panel, ...]) -> Figure:
         figure = Figure(figsize=(6.5, 0.4 + 1.25 * n_rows), layout="constrained")
         grid = figure.subplots(n_rows, _COLUMNS, squeeze=False)
         for axes, panel in zip(grid.flat, panels, strict=False):
-            low, high = np.quantile(panel.score, [0.005, 0.995])
+            shown = np.concatenate([scores for _, _, scores in panel.groups()])
+            low, high = np.quantile(shown, [0.005, 0.995])
             edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
             for name, colour, scores in panel.groups():
                 counts, _ = np.histogram(np.clip(scores, edges[0], edges[-1]), edges)

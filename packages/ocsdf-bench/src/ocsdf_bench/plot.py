@@ -151,13 +151,15 @@ def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figu
     """AUROC under the strongest attack (solid) and its proven bound (dotted), on the attacked rows."""
     keys = [key for name in metrics for key in results.keys(name) if key.threat == threat]
     radii = sorted({key.radius or 0.0 for key in keys})
-    methods = [m for m in results.methods if any(_over(results, keys, r, m) for r in radii)]
+    methods = [m for m in results.methods if any(_over(results, keys, r, m) is not None for r in radii)]
     with canvas(6.5, 3.4) as (figure, axes):
         for i, method in enumerate(methods):
             clean = _over(results, keys, radii[0], method, "auroc")
-            start = [(0.0, clean)] if clean else []
-            attacked = [(r, v) for r in radii if (v := _over(results, keys, r, method))]
-            bound = [(r, v) for r in radii if (v := _over(results, keys, r, method, "certified_auroc"))]
+            start = [] if clean is None else [(0.0, clean)]
+            attacked, bound = (
+                [(r, v) for r in radii if (v := _over(results, keys, r, method, name)) is not None]
+                for name in ("", "certified_auroc")
+            )
             _line(axes, i, start + attacked, shorten(method.label))
             _line(axes, i, start + bound, None, dotted=True)
         _finish_curves(axes, results, radii, "AUROC, percent (mean)")
