@@ -109,8 +109,8 @@ class LipschitzNet:
         gradients = []
         for i in range(len(self.layers) - 1, -1, -1):
             layer, params = self.layers[i], self.params[i]
-            back = layer.backward(params, saved[i], slope) if i else None
-            if isinstance(layer, Dense) and back is not None and back.shape[-1] == layer.units:
+            back = layer.backward(params, saved[i], slope) if i else slope
+            if i and isinstance(layer, Dense) and back.shape[-1] == layer.units:
                 gradients.append(layer.gradient_along(params, saved[i], slope, back))
             else:
                 gradients.append(layer.along(params, layer.gradient(params, saved[i], slope)))

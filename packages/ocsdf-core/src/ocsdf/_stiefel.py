@@ -66,7 +66,7 @@ class SpectralCap:
     """Shrinks each step to a spectral norm of at most ``limit``.
 
     The norm is estimated by one power iteration a call, warm-started from the last step. Without a cap the
-    elementwise scaling of RMSprop leaves the manifold by more than one Newton-Schulz step can repair.
+    elementwise scaling of RMSprop leaves the manifold by more than one retraction can repair.
     """
 
     def __init__(self, limit: float) -> None:

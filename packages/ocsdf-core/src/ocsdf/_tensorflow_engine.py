@@ -54,8 +54,8 @@ class TensorflowEngine:
         hinge = [tf.constant(number, self.net.dtype) for number in (margin, weight)]
         arrays = (tf.convert_to_tensor(normal), tf.convert_to_tensor(negative))
         loss, value, gradients = self._loss(*arrays, *hinge, tf.constant(n_trimmed))
-        arrays = [{k: g.numpy() for k, g in layer.items()} for layer in gradients]
-        along = zip(self.net.layers, self.net.params, arrays, strict=True)
+        slopes = [{k: g.numpy() for k, g in layer.items()} for layer in gradients]
+        along = zip(self.net.layers, self.net.params, slopes, strict=True)
         return loss.numpy(), value.numpy(), [layer.along(*weights) for layer, *weights in along]
 
     def _forward(self, x: tf.Tensor) -> tf.Tensor:
