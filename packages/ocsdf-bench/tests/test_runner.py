@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ocsdf_bench import isolation
@@ -267,3 +268,26 @@ def test_a_second_process_on_one_store_is_refused_with_a_sentence(tmp_path):
     assert "must have one writer" in second.stderr
     assert first.wait() == 0
     assert _rows(tmp_path) == 8
+
+
+DIGITS = (
+    'name = "digits"\nprotocol = "one-versus-rest"\nseeds = [0]\n'
+    'datasets = [{name = "sk-digits", normal_classes = ["3"]}]\n'
+)
+
+
+def test_scores_of_fitted_images_are_kept_and_measured_against_the_test_anomalies(tmp_path):
+    _, (run,) = _run(
+        tmp_path, 'detectors = [{name = "KNN-distance", params = {k = 1, n_reference = 0}}]', DIGITS
+    )
+    arrays = read_scores(tmp_path / "out", run)
+    np.testing.assert_allclose(arrays["score_train"], 0, atol=1e-6)  # its own nearest neighbour
+    assert _value(run, "train_auroc") == 1 > _value(run, "auroc")
+    assert verify(tmp_path / "out").problem == ""
+
+
+def test_a_transfer_attack_reaches_a_detector_without_a_gradient(tmp_path):
+    attack = '\n[[attacks]]\nname = "transfer"\nradii = [0.3]\nn_rows = 60\n'
+    _, (run,) = _run(tmp_path, 'detectors = ["KNN"]' + attack, DIGITS)
+    value = {m.metric: m.value for m in run.metrics if m.n_test == 60}
+    assert value["attacked_auroc:transfer"] < value["auroc"] - 0.01
