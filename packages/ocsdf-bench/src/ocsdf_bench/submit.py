@@ -241,7 +241,7 @@ def _checked(
 
 def _scores(reported: _Reported, folder: Path, y: np.ndarray) -> np.ndarray:
     """The scores of a run, in float64; its labels, where it has any, must be ours."""
-    name = reported.lines[0]["scores"]
+    name = next((line["scores"] for line in reported.lines if line["scores"]), "")
     path = folder / "scores" / name
     if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}\.npz", name) or path.is_symlink():
         raise reported.refuse(

@@ -20,7 +20,9 @@ from ocsdf_bench.store import Run
 def datasets_table(results: Results) -> Table:
     """Rows and features each detector was given."""
     rows = []
-    for block in results.blocks:
+    shares = [share_cell(results, block) for block in results.blocks]
+    shared = any(cell.value is not None for cell in shares)
+    for block, share in zip(results.blocks, shares, strict=True):
         runs = [run for run in _runs(results, block) if run.status == "ok"]
         shape = [[getattr(run, name) for run in runs] for name in ("n_train", "n_test", "n_features")]
         card = dataset_card(block.dataset)
@@ -29,7 +31,7 @@ def datasets_table(results: Results) -> Table:
                 (
                     text_cell(block.label),
                     *map(_range_cell, shape),
-                    share_cell(results, block),
+                    *([share] if shared else []),
                     text_cell(card.source if card is not None else "not installed here"),
                     text_cell(", ".join(sorted({run.data_checksum[:12] for run in runs})) or "–"),
                 )
@@ -38,14 +40,13 @@ def datasets_table(results: Results) -> Table:
     columns = (
         Column("data set", numeric=False),
         *map(Column, ("rows fitted", "rows scored", "features")),
-        Column("scored and fitted", "percent"),
+        *([Column("scored and fitted", "percent")] if shared else []),
         Column("source", numeric=False),
         Column("checksum", numeric=False),
     )
-    caption = (
-        "Rows before a detector's row cap. Scored and fitted: the share of the scored rows that also occur "
-        "among the fitted ones; – where the protocol scores the fitted rows, or nothing is recorded."
-    )
+    caption = "Rows before a detector's row cap."
+    if shared:
+        caption += " Scored and fitted: the share of the scored rows that also occur among the fitted ones."
     return Table("datasets", "Data sets", caption, columns, tuple(rows))
 
 

@@ -20,7 +20,9 @@ COLUMNS = (
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
-    """Lines of one run; numbers as Python prints them, so that nothing is lost."""
+    """Lines of one run; numbers as Python prints them, so that nothing is lost. The long name of its scores
+    stands on the first line only.
+    """
     spec = run.spec
     fixed = {
         "suite": spec.suite,
@@ -40,13 +42,15 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
         "n_features": run.n_features,
         "budget": canonical(run.budget),
         "reported_by": run.reported_by,
-        "scores": f"{run.fingerprint}.npz" if run.scores_sha256 else "",
     }
+    scores = f"{run.fingerprint}.npz" if run.scores_sha256 else ""
     for m in run.metrics:
         n_test = run.n_test if m.n_test is None else m.n_test
         yield fixed | {
-            "metric": m.metric, "radius": m.radius, "threat": m.threat, "value": m.value, "n_test": n_test
+            "metric": m.metric, "radius": m.radius, "threat": m.threat, "value": m.value, "n_test": n_test,
+            "scores": scores,
         }  # fmt: skip
+        scores = ""
     if not run.metrics:
         yield fixed
 
