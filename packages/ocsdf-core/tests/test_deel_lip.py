@@ -19,7 +19,9 @@ import json
 import numpy as np
 import tensorflow as tf
 from deel import lip
-from ocsdf import build, dense
+from ocsdf import (
+    AveragePool, Conv2D, Dense, DownSample, Flatten, L2NormPool, Residual, build, dense, vgg
+)
 from ocsdf.deel_lip import from_deel_lip, lipschitz_bound, to_deel_lip
 
 rng = np.random.default_rng(0)
@@ -95,7 +97,78 @@ images = lip.model.Sequential([
 images(tf.ones((1, 8, 8, 2)), training=True)
 result["images"] = [lipschitz_bound(images), slope(images, (8, 8, 2))]
 
+converted = lip.model.Sequential([
+    tf.keras.layers.InputLayer((9, 10, 2)),
+    lip.layers.SpectralConv2D(4, (3, 3), activation=lip.activations.GroupSort2(), k_coef_lip=2.0),
+    lip.layers.ScaledL2NormPooling2D((2, 2), k_coef_lip=0.5),
+    lip.layers.SpectralConv2D(6, (3, 3), strides=(2, 2), padding="same"),
+    lip.activations.GroupSort2(),
+    lip.layers.FrobeniusConv2D(8, (2, 2), use_bias=False),
+    tf.keras.layers.Conv2D(8, 2, padding="valid"),
+    lip.layers.InvertibleDownSampling((1, 1)),
+    lip.layers.ScaledAveragePooling2D((1, 1)),
+    tf.keras.layers.Flatten(),
+    lip.layers.SpectralDense(4, activation=lip.activations.FullSort()),
+    lip.layers.FrobeniusDense(1),
+])
+flattened = lip.model.Sequential([
+    tf.keras.layers.InputLayer((8, 8, 1)),
+    lip.layers.InvertibleDownSampling((2, 2)),
+    lip.layers.SpectralConv2D(6, (3, 3)),
+    lip.layers.ScaledGlobalAveragePooling2D(),
+    lip.layers.SpectralDense(1),
+])
+pooled = lip.model.Sequential([
+    tf.keras.layers.InputLayer((8, 8, 1)),
+    lip.layers.SpectralConv2D(6, (3, 3), activation=lip.activations.GroupSort2()),
+    lip.layers.ScaledAveragePooling2D((2, 2)),
+    lip.layers.ScaledGlobalL2NormPooling2D(),
+    lip.layers.SpectralDense(1),
+])
+for name, model in {"converted": converted, "flattened": flattened, "pooled": pooled}.items():
+    shape = model.input_shape[1:]
+    x = rng.normal(size=(20, *shape)).astype("float32")
+    model(x, training=True)
+    for layer in model.layers:
+        if getattr(layer, "use_bias", False):
+            layer.bias.assign(rng.normal(size=layer.bias.shape))
+    net = from_deel_lip(model)
+    difference = model(x, training=False).numpy()[:, 0] - net(x.astype("float64"))
+    bounds = [lipschitz_bound(model), net.lipschitz()]
+    result[name] = [float(np.abs(difference).max()), *bounds, slope(model, shape)]
+
+for name, layers, shape in [
+    ("vgg", vgg(width=1 / 16), (16, 16)),
+    ("orthogonal", vgg(width=1 / 16, kernel="orthogonal"), (8, 8, 3)),
+    ("others", (DownSample(2), Conv2D(4, 3, 2), AveragePool(2, "valid"), Flatten(), Dense(1)), (12, 20, 2)),
+]:
+    x = rng.normal(size=(10, *shape))
+    net = build(layers, x, members=1, rng=rng)
+    model = to_deel_lip(net)
+    back = from_deel_lip(model) if name != "vgg" else net
+    outputs = model(x.astype("float32"), training=False).numpy()[:, 0]
+    result["to " + name] = [float(np.abs(outputs - net(x)).max()), float(np.abs(back(x) - net(x)).max())]
+
 errors = {}
+for name, layer in {
+    "conversion": tf.keras.layers.Dense(1, activation="relu"),
+    "factor": lip.activations.GroupSort(3, k_coef_lip=2.0),
+}.items():
+    model = tf.keras.Sequential([tf.keras.layers.InputLayer((3,)), layer])
+    try:
+        from_deel_lip(model)
+    except TypeError as error:
+        errors[name] = str(error)
+for name, layer in {
+    "circular": Conv2D(2, padding="circular"),
+    "odd": L2NormPool(2),
+    "residual": Residual((Conv2D(1),)),
+}.items():
+    net = build((layer, L2NormPool(None), Dense(1)), np.zeros((1, 5, 5, 1)), members=1, rng=rng)
+    try:
+        to_deel_lip(net)
+    except TypeError as error:
+        errors[name] = str(error)
 for name, layer in {
     "bound": tf.keras.layers.LayerNormalization(),
     "activation": tf.keras.layers.Dense(1, activation="swish"),
@@ -109,6 +182,7 @@ try:
     from_deel_lip(images)
 except TypeError as error:
     errors["from"] = str(error)
+x = rng.normal(size=(4, 5))
 try:
     to_deel_lip(build(dense((4,)), x, members=2, rng=rng))
 except ValueError as error:
@@ -143,6 +217,19 @@ def test_a_dense_model_keeps_its_outputs_and_gets_a_proven_constant(result, name
     assert bound == pytest.approx(factor, rel=5e-3)
 
 
+@pytest.mark.parametrize("name", ["converted", "flattened", "pooled"])
+def test_a_model_of_images_keeps_its_outputs_and_its_proven_constant(result, name):
+    difference, bound, bound_of_net, slope = result[name]
+    assert difference <= 1e-5
+    assert slope <= bound * (1 + 1e-5)  # the slope is float32
+    assert bound == pytest.approx(bound_of_net, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["vgg", "orthogonal", "others"])
+def test_a_network_of_images_keeps_its_outputs_in_deel_lip_and_back(result, name):
+    assert max(result["to " + name]) <= 1e-5
+
+
 def test_a_network_keeps_its_outputs_in_deel_lip_and_back(result):
     assert result["to"] <= 1e-5
     assert result["round trip"] <= 1e-5
@@ -164,7 +251,12 @@ def test_what_cannot_be_bounded_or_converted_is_named(result):
     assert "got a LayerNormalization" in errors["bound"]
     assert "`activation` of lipschitz_bound must be one of linear, relu" in errors["activation"]
     assert "'swish'" in errors["activation"]
-    assert "of dense layers, each perhaps with a sort; got a SpectralConv2D" in errors["from"]
+    assert "invertible down-sampling and Flatten; got a MaxMin" in errors["from"]
+    assert "got a Dense with relu" in errors["conversion"]
+    assert "of factor 1 before the first kernel; got a GroupSort of factor 2" in errors["factor"]
+    assert "got a Conv2D" in errors["circular"]
+    assert "got a L2NormPool of 5 x 5 pixels in windows of 2" in errors["odd"]
+    assert "got a Residual" in errors["residual"]
     assert "one network; got a mean of 2; use n_networks=1" in errors["to"]
 
 

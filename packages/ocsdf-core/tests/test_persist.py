@@ -1,5 +1,6 @@
 """A saved detector is the same detector, and a file that is not one is refused with a sentence."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -143,6 +144,7 @@ def test_tensorflow_scores_what_numpy_scores(name, tmp_path):
     np.testing.assert_allclose(tensorflow.score_samples(X), numpy.score_samples(X), atol=1e-9)
     np.testing.assert_allclose(tensorflow.input_gradient(X), numpy.input_gradient(X), atol=1e-8)
     assert tensorflow.certify(X).lipschitz == numpy.certify(X).lipschitz
+    np.testing.assert_array_equal(copy.deepcopy(tensorflow).score_samples(X), tensorflow.score_samples(X))
 
 
 def test_an_unknown_backend_is_refused(saved):

@@ -158,11 +158,11 @@ class Conv2D:
     def _check_image(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3:
             allowed, remedy = "of images (h, w, c)", "start the network with Channels()"
-            raise ValueError(_check.sentence("x", "Conv2D", allowed, f"rows of shape {shape}", remedy))
+            raise ValueError(_check.sentence("x", "Conv2D", allowed, f"a row of shape {shape}", remedy))
         least = self.size if self.padding != "same" else 1
         if min(shape[:2]) < least:
             allowed = f"of images of at least {least} x {least}"
-            raise ValueError(_check.sentence("x", "Conv2D", allowed, f"rows of shape {shape}"))
+            raise ValueError(_check.sentence("x", "Conv2D", allowed, f"a row of shape {shape}"))
 
     def _pad(self, x: np.ndarray) -> np.ndarray:
         around = [self._padding(n) for n in x.shape[2:4]]

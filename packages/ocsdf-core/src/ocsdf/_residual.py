@@ -39,7 +39,7 @@ class Residual:
             weights |= {f"{i}:{name}": array for name, array in params.items()}
             y, _ = layer.forward(params, y)
         if y.shape[2:] != x.shape[2:]:
-            got = f"layers from {x.shape[2:]} to {y.shape[2:]}"
+            got = f"a change from {x.shape[2:]} to {y.shape[2:]}"
             raise ValueError(_check.sentence("layers", "Residual", "of outputs shaped as the inputs", got))
         return weights
 

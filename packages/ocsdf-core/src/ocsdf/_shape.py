@@ -69,7 +69,7 @@ class DownSample(Fixed):
         """No weights; the image must be made of whole windows."""
         if x.shape[2] % self.size or x.shape[3] % self.size:
             allowed = f"of images whose height and width {self.size} divides"
-            raise ValueError(_check.sentence("x", "DownSample", allowed, f"rows of shape {x.shape[2:]}"))
+            raise ValueError(_check.sentence("x", "DownSample", allowed, f"a row of shape {x.shape[2:]}"))
         return {}
 
     def forward(self, params: Params, x: np.ndarray) -> tuple[np.ndarray, Any]:

@@ -115,6 +115,10 @@ class TensorflowNet(LipschitzNet):
         value, gradient = self._value_and_gradient(tf.convert_to_tensor(x, self.dtype))
         return value.numpy(), gradient.numpy()
 
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """Copies compile anew: what is compiled cannot be copied."""
+        return type(self), (self.layers, self.params, self.input_shape)
+
     @cached_property
     def _value(self) -> Any:
         return tf.function(self.tensor, reduce_retracing=True)

@@ -14,11 +14,15 @@ import numpy as np
 
 from ocsdf import _check
 from ocsdf._bound import operator_norm_bound
+from ocsdf._conv import Conv2D
 from ocsdf._layers import Dense, GroupSort, Layer, Params
 from ocsdf._network import LipschitzNet
+from ocsdf._pool import AveragePool, L2NormPool
+from ocsdf._shape import Channels, DownSample, Flatten
 
 _SORTS = ("GroupSort", "GroupSort2", "FullSort")
 _DENSE = ("SpectralDense", "FrobeniusDense", "Dense")
+_CONVOLUTIONS = ("SpectralConv2D", "FrobeniusConv2D", "Conv2D")
 _SLOPES = {"linear": 1.0, "relu": 1.0, "tanh": 1.0, "sigmoid": 0.25, "softmax": 1.0}
 
 
@@ -47,9 +51,16 @@ def lipschitz_bound(model: Any) -> float:
 
 
 def from_deel_lip(model: Any) -> LipschitzNet:
-    """The network that a deel-lip Sequential of dense layers and sorts computes at inference.
+    """The network that a deel-lip Sequential computes at inference.
 
     Outputs agree up to float32 rounding; ``lipschitz()`` of the result is proven.
+
+    Parameters
+    ----------
+    model : deel.lip.Sequential or keras.Sequential
+        Built, channels last, of dense layers and 2D convolutions with square kernels (spectral, Frobenius or
+        plain), GroupSort, scaled average and l2-norm pooling, global or not, invertible down-sampling and
+        Flatten.
 
     Raises
     ------
@@ -58,34 +69,34 @@ def from_deel_lip(model: Any) -> LipschitzNet:
     """
     layers: list[Layer] = []
     params: list[Params] = []
-    for layer in _flat_layers(model):
-        name = type(layer).__name__
-        if name in _DENSE:
-            kernel = _kernel(layer).astype(np.float64)
-            bias = layer.bias.numpy().astype(np.float64) if layer.use_bias else np.zeros(kernel.shape[1])
-            layers.append(Dense(kernel.shape[1]))
-            params.append({"kernel": kernel[None], "bias": bias[None, None]})
-        elif name in _SORTS and params:
-            # A sort times c > 0 is the sort of c times its input.
-            factor, weights = _coefficient(layer), next(w for w in reversed(params) if w)
-            weights.update({key: factor * value for key, value in weights.items()})
-            layers.append(GroupSort(int(layer.n) if layer.n < weights["bias"].shape[-1] else None))
-            params.append({})
-        elif name not in ("InputLayer", "Flatten"):
-            allowed = "of dense layers, each perhaps with a sort"
-            raise TypeError(_check.sentence("model", "from_deel_lip", allowed, f"a {name}"))
-    return LipschitzNet(tuple(layers), tuple(params), (math.prod(model.input_shape[1:]),))
+    for source in _flat_layers(model):
+        name = type(source).__name__
+        if name == "InputLayer":
+            continue
+        layer, weights, factor = _converted(source)
+        # These layers times c > 0 are the same of c times their input, so c goes to the weights before them.
+        before = next((earlier for earlier in reversed(params) if earlier), {})
+        if factor != 1 and not before:
+            allowed = "of factor 1 before the first kernel"
+            raise TypeError(
+                _check.sentence("model", "from_deel_lip", allowed, f"a {name} of factor {factor:g}")
+            )
+        before.update({key: factor * value for key, value in before.items()})
+        layers.append(layer)
+        params.append(weights)
+    return LipschitzNet(tuple(layers), tuple(params), tuple(model.input_shape[1:]))
 
 
 def to_deel_lip(net: LipschitzNet) -> Any:
-    """A ``deel.lip.Sequential`` with the same outputs as a single dense network, up to float32 rounding.
+    """A ``deel.lip.Sequential`` with the same outputs as a single network, up to float32 rounding.
 
     Raises
     ------
     ValueError
-        If ``net`` averages several networks, or a sort leaves a smaller last group.
+        If ``net`` averages several networks.
     TypeError
-        On a layer without a counterpart in deel-lip.
+        On a layer without a counterpart in deel-lip: circular padding, residual sums, pooling with a smaller
+        window at the end, distances to rows or patches.
     RuntimeError
         If TensorFlow's Keras is not Keras 2.
     """
@@ -93,24 +104,86 @@ def to_deel_lip(net: LipschitzNet) -> Any:
         got = f"a mean of {net.members}"
         raise ValueError(_check.sentence("net", "to_deel_lip", "one network", got, "use n_networks=1"))
     lip = _import_deel_lip()
-    model = lip.model.Sequential([_counterpart(layer, lip) for layer in net.layers])
+    shapes, sample = [], np.zeros((1, 1, *net.input_shape))
+    for layer, weights in zip(net.layers, net.params, strict=True):
+        shapes.append(sample.shape[2:])
+        sample, _ = layer.forward(weights, sample)
+    pairs = zip(net.layers, shapes, strict=True)
+    model = lip.model.Sequential([_counterpart(layer, shape, lip) for layer, shape in pairs])
     model.build((None, *net.input_shape))
-    for source, weights in zip(model.layers, net.params, strict=True):
+    for target, weights in zip(model.layers, net.params, strict=True):
         if weights:
             kernel = weights["kernel"][0]
-            source.kernel.assign(kernel)
-            source.wbar.assign(kernel)
-            source.bias.assign(weights["bias"][0, 0])
+            target.kernel.assign(kernel)
+            target.wbar.assign(kernel)
+            target.bias.assign(weights["bias"].reshape(-1))
     return model
 
 
-def _counterpart(layer: Layer, lip: Any) -> Any:
+def _converted(source: Any) -> tuple[Layer, Params, float]:
+    """The layer, its weights, and the positive factor that its output is to be multiplied with."""
+    name = type(source).__name__
+    activation = getattr(source, "activation", None)
+    if not (activation is None or hasattr(activation, "get_config") or activation.__name__ == "linear"):
+        name = f"{name} with {activation.__name__}"
+    if getattr(source, "data_format", "channels_last") != "channels_last":
+        name = f"{name} with channels first"
+    if name in _DENSE:
+        return Dense(source.units), _weights(source), 1.0
+    if name in _CONVOLUTIONS and _is_plain_convolution(source):
+        size, stride = source.kernel_size[0], source.strides[0]
+        return Conv2D(source.filters, size, stride, source.padding), _weights(source), 1.0
+    if name in _SORTS:
+        return GroupSort(int(source.n) if source.n else None), {}, _near_one(_coefficient(source))
+    if name in _POOLS and len(set(getattr(source, "pool_size", (1,)))) == 1:
+        pool, exact = _POOLS[name](source)
+        return pool, {}, _near_one(_coefficient(source) / exact)
+    if name == "InvertibleDownSampling" and len(set(source.pool_size)) == 1:
+        return DownSample(int(source.pool_size[0])), {}, 1.0
+    if name == "Flatten":
+        return Flatten(), {}, 1.0
+    allowed = "of dense layers, square convolutions, GroupSort, pooling, invertible down-sampling and Flatten"
+    raise TypeError(_check.sentence("model", "from_deel_lip", allowed, f"a {name}"))
+
+
+def _weights(source: Any) -> Params:
+    kernel = _kernel(source).astype(np.float64)[None]
+    bias = source.bias.numpy().astype(np.float64) if source.use_bias else np.zeros(kernel.shape[-1])
+    return {"kernel": kernel, "bias": bias.reshape(1, *(1,) * (kernel.ndim - 2), -1)}
+
+
+def _near_one(factor: float) -> float:
+    """Without the float32 rounding of the factors, which are roots of window sizes."""
+    return 1.0 if abs(factor - 1) < 1e-6 else factor
+
+
+def _counterpart(layer: Layer, shape: tuple[int, ...], lip: Any) -> Any:
+    """What computes the same from inputs of a shape."""
+    import tensorflow as tf
+
+    name = type(layer).__name__
     if isinstance(layer, Dense):
         return lip.layers.SpectralDense(layer.units)
+    if isinstance(layer, Conv2D) and layer.padding != "circular":
+        size, stride = (layer.size, layer.size), (layer.stride, layer.stride)
+        return lip.layers.SpectralConv2D(layer.filters, size, stride, layer.padding)
     if isinstance(layer, GroupSort):
         return lip.activations.GroupSort(layer.size)
-    allowed = "of dense layers and sorts"
-    raise TypeError(_check.sentence("net", "to_deel_lip", allowed, f"a {type(layer).__name__}"))
+    if isinstance(layer, L2NormPool | AveragePool):
+        kind = "L2Norm" if isinstance(layer, L2NormPool) else "Average"
+        if layer.size is None:
+            return getattr(lip.layers, f"ScaledGlobal{kind}Pooling2D")()
+        if layer.padding == "valid" or not any(n % layer.size for n in shape[:2]):
+            return getattr(lip.layers, f"Scaled{kind}Pooling2D")((layer.size, layer.size))
+        name = f"{name} of {shape[0]} x {shape[1]} pixels in windows of {layer.size}"
+    if isinstance(layer, DownSample):
+        return lip.layers.InvertibleDownSampling((layer.size, layer.size))
+    if isinstance(layer, Flatten):
+        return tf.keras.layers.Flatten()
+    if isinstance(layer, Channels):
+        return tf.keras.layers.Reshape((*shape, 1) if len(shape) == 2 else shape)
+    allowed = "of dense layers, convolutions without circular padding, sorts, pooling and reshaping"
+    raise TypeError(_check.sentence("net", "to_deel_lip", allowed, f"a {name}"))
 
 
 def _import_deel_lip() -> Any:
@@ -177,6 +250,11 @@ def _convolution_bound(layer: Any) -> float:
     return operator_norm_bound(_kernel(layer), layer.input_shape[1:3], layer.strides[0], layer.padding)
 
 
+def _is_plain_convolution(layer: Any) -> bool:
+    plain = tuple(layer.dilation_rate) == (1, 1) and layer.groups == 1
+    return plain and len({*layer.kernel_size}) == len({*layer.strides}) == 1
+
+
 def _pool_bound(layer: Any) -> float:
     """Disjoint windows: their mean, or root mean square, has the slope 1 / sqrt(size)."""
     return _coefficient(layer) / math.sqrt(math.prod(layer.pool_size)) * (1 + 4 * np.finfo(float).eps)
@@ -195,9 +273,22 @@ def _relu_bound(layer: Any) -> float:
     return max(1.0, abs(float(layer.negative_slope)))
 
 
+def _side(layer: Any) -> int:
+    return int(layer.pool_size[0])
+
+
+_POOLS: dict[str, Callable[[Any], tuple[Layer, float]]] = {
+    "ScaledL2NormPooling2D": lambda layer: (L2NormPool(_side(layer), "valid"), _side(layer)),
+    "ScaledAveragePooling2D": lambda layer: (AveragePool(_side(layer), "valid"), _side(layer)),
+    "ScaledGlobalL2NormPooling2D": lambda layer: (L2NormPool(None), 1.0),
+    "ScaledGlobalAveragePooling2D": lambda layer: (
+        AveragePool(None),
+        math.sqrt(math.prod(layer.input_shape[1:3])),
+    ),
+}
 _BOUNDS: dict[str, Callable[[Any], float]] = {
     **dict.fromkeys(_DENSE, _dense_bound),
-    **dict.fromkeys(("SpectralConv2D", "FrobeniusConv2D", "Conv2D"), _convolution_bound),
+    **dict.fromkeys(_CONVOLUTIONS, _convolution_bound),
     **dict.fromkeys((*_SORTS, "MaxMin", "ScaledGlobalL2NormPooling2D"), _coefficient),
     **dict.fromkeys(("ScaledAveragePooling2D", "ScaledL2NormPooling2D"), _pool_bound),
     "ScaledGlobalAveragePooling2D": _global_average_bound,
