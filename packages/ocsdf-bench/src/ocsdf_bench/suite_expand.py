@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ocsdf_bench.dataset import DATASETS
@@ -68,8 +69,8 @@ def _detector_runs(
     raw: Entry, tables: dict[str, list[Entry]], dataset: Entry, normal_class: str, entry: Entry
 ) -> list[RunSpec]:
     spec = _spec(raw, dataset, normal_class, entry, entry["name"], entry.get("params", {}))
-    spec = replace(spec, attacks=_attacks(raw, tables, dataset, entry["name"], spec))
-    return [replace(spec, seed=seed) for seed in _seeds(raw, entry, spec)]
+    plan = partial(_attacks, raw, tables, dataset, entry["name"], spec)
+    return [replace(spec, seed=seed, attacks=plan(seed)) for seed in _seeds(raw, entry, spec)]
 
 
 def _choice(
@@ -87,7 +88,7 @@ def _choice(
         parameter=parameter,
         candidates=tuple(candidates),
         seeds=_seeds(raw, entry, candidates[0]),
-        attacks=_attacks(raw, tables, dataset, entry["name"], candidates[0]),
+        attacks=_attacks(raw, tables, dataset, entry["name"], candidates[0], candidates[0].seed),
     )
 
 
@@ -126,7 +127,7 @@ def _seeds(raw: Entry, entry: Entry, spec: RunSpec) -> tuple[int, ...]:
 
 
 def _attacks(
-    raw: Entry, tables: dict[str, list[Entry]], dataset: Entry, detector: str, spec: RunSpec
+    raw: Entry, tables: dict[str, list[Entry]], dataset: Entry, detector: str, spec: RunSpec, seed: int
 ) -> tuple[AttackPlan, ...]:
     return tuple(
         AttackPlan(
@@ -137,5 +138,5 @@ def _attacks(
             required="detectors" in entry,
         )
         for entry in _of_dataset(tables["attacks"], dataset)
-        if detector in entry.get("detectors", [detector])
+        if detector in entry.get("detectors", [detector]) and seed in entry.get("seeds", [seed])
     )

@@ -101,7 +101,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
     },
     "attacks": {
         "name": TEXT, "radii": RADII, "datasets": NAMES, "detectors": NAMES, "n_rows": COUNT,
-        "threats": THREAT_LIST,
+        "threats": THREAT_LIST, "seeds": SEEDS,
     },
     "limits": {"wall_seconds": POSITIVE, "memory_mb": POSITIVE},
 }  # fmt: skip
