@@ -106,7 +106,7 @@ def n_copies(split: Split) -> int:
 
 
 def _row_id(row: np.ndarray) -> bytes:
-    return blake2b(row + 0.0, digest_size=16).digest()  # + 0.0: minus zero is zero
+    return blake2b((row + 0.0).tobytes(), digest_size=16).digest()  # + 0.0: minus zero is zero
 
 
 def _unsupervised(data: Data, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

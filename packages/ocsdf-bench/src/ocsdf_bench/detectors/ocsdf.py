@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -46,7 +47,8 @@ class OCSDFDetector:
         if recipe == "auto":
             recipe = "images" if X.ndim > 2 and "hidden" not in self._params else "detection"
         self._flat = recipe != "images" and self._params.get("network") in (None, "dense", "references")
-        create = {"detection": OCSDF, "paper": OCSDF.paper, "images": OCSDF.images}[recipe]
+        recipes: dict[str, Callable[..., OCSDF]] = {"paper": OCSDF.paper, "images": OCSDF.images}
+        create = recipes.get(recipe, OCSDF)
         params = {**self._length(len(X)), **self._params, **self._domain(X)}
         self._model = create(**params, scale="none", random_state=self._seed).fit(self._rows(X))
         self.lipschitz = self._model.lipschitz_

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def run_shapes(suite: ShapeSuite, out: Path, source: Source) -> None:
     """Measure what ``suite`` asks for, then write runs.csv, the figures and the page into ``out``.
 
-    What is in ``out`` already is not measured again.
+    What is in ``out`` already is not measured again; surfaces that are gone are made again for the pictures.
     """
     from ocsdf_bench.shapes.measure import measure
     from ocsdf_bench.shapes.report import write_report

@@ -12,10 +12,13 @@ from ocsdf_bench.figure import COLOURS, MARKERS, canvas, save_png
 from ocsdf_bench.shapes.loader import get_shape
 from ocsdf_bench.shapes.measure import FLOOR, mesh_path, traced_path
 from ocsdf_bench.shapes.query_time import N_QUERIES, TREE, network_label
-from ocsdf_bench.shapes.render import camera_for, render_mesh
+from ocsdf_bench.shapes.render import Camera, camera_for, render_mesh
 from ocsdf_bench.shapes.results import Results, best_comparator
 from ocsdf_bench.shapes.shape import sample_surface
 from ocsdf_bench.shapes.suite import ShapeSuite
+
+COLUMNS = ("ground truth", "points", "OCSDF", "best comparator")
+"""The paper's order."""
 
 _ROWS = 4
 """Shapes a picture: more do not fit a page."""
@@ -32,9 +35,11 @@ def draw_figures(
     }
     if suite.traced_shape in measured:
         drawn["example"] = _gallery(suite, out, [suite.traced_shape], results, source, budget)
-        drawn["traced"] = _traced(suite, out, budget)
-    drawn["error"] = _error(suite, results, budget)
-    drawn["query_time"] = _query_time(suite, results)
+        drawn["traced"] = _traced(suite, suite.traced_shape, out, budget)
+    if suite.sweep_shapes:
+        drawn["error"] = _error(suite, results, budget)
+    if suite.query_dimensions:
+        drawn["query_time"] = _query_time(suite, results)
     (out / "figures").mkdir(exist_ok=True)
     return {name: save_png(figure, out / "figures" / f"{name}.png") for name, figure in drawn.items()}
 
@@ -50,28 +55,33 @@ def _gallery(
         for row, name in zip(panels, names, strict=True):
             shape, camera = get_shape(name, source), camera_for(name)
             best = best_comparator(suite, results, name)
-            sample = sample_surface(shape, suite.n_points, suite.seed).points
-            for panel, label in ((row[0], None), (row[2], "OCSDF"), (row[3], best)):
-                mesh = shape.mesh if label is None else _load(mesh_path(out, name, label, suite.n_points))
+            made = [_load(mesh_path(out, name, m, suite.n_points)) if m else None for m in ("OCSDF", best)]
+            for panel, mesh in zip((row[0], row[2], row[3]), (shape.mesh, *made), strict=True):
                 if mesh is not None:
                     panel.imshow(render_mesh(mesh, camera), extent=(-1, 1, -1, 1))
-            right, up, depth = camera.project(sample).T / camera.half_width
-            order = np.argsort(depth)
-            row[1].scatter(right[order], up[order], c=depth[order], s=0.8, cmap="Blues", vmin=-2, vmax=1)
+            if shape.cloud is not None:
+                _scatter(row[0], shape.cloud, camera)
+            _scatter(row[1], sample_surface(shape, suite.n_points, suite.seed).points, camera)
             _caption(row, name, best, suite, results)
-        for panel, title in zip(
-            panels[0], ("ground truth", "points", "OCSDF", "best comparator"), strict=True
-        ):
+        for panel, title in zip(panels[0], COLUMNS, strict=True):
             panel.set_title(title)
     return figure
 
 
-def _caption(row: Any, name: str, best: str, suite: ShapeSuite, results: Results) -> None:
+def _scatter(panel: Any, points: np.ndarray, camera: Camera) -> None:
+    """Points in their order of depth, the near ones darker."""
+    right, up, depth = camera.project(points).T / camera.half_width
+    order = np.argsort(depth)
+    panel.scatter(right[order], up[order], c=depth[order], s=0.8, cmap="Blues", vmin=-2, vmax=1)
+
+
+def _caption(row: Any, name: str, best: str | None, suite: ShapeSuite, results: Results) -> None:
     row[0].set_ylabel(Path(name).stem)
     texts = ["", f"n = {suite.n_points:,}"]
     for label in ("OCSDF", best):
-        chamfer = results.value(name, label, suite.n_points, "chamfer")
-        texts.append(f"{'' if label == 'OCSDF' else label + ', '}Chamfer {chamfer:.4f}")
+        chamfer = results.value(name, label, suite.n_points, "chamfer") if label else None
+        prefix = "" if label == "OCSDF" else f"{label}, "
+        texts.append("none measured" if chamfer is None else f"{prefix}Chamfer {chamfer:.4f}")
     for panel, text in zip(row, texts, strict=True):
         panel.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", xticks=[], yticks=[])
         panel.set_xlabel(text, fontsize=7)
@@ -84,20 +94,21 @@ def _load(path: Path) -> Any:
 
     if not path.is_file():
         raise FileNotFoundError(
-            f"`out` of shapes must hold the surfaces of its rows; {path.name} is gone: use an empty folder."
+            f"`out` of shapes must hold the surfaces of its rows; {path.name} is gone: install what its "
+            "method needs, or use an empty folder."
         )
     return trimesh.load_mesh(path)
 
 
-def _traced(suite: ShapeSuite, out: Path, budget: str) -> Any:
+def _traced(suite: ShapeSuite, name: str, out: Path, budget: str) -> Any:
     """The same level as a mesh and by sphere tracing, with the evaluations each ray took."""
     traced = np.load(traced_path(out), allow_pickle=False)
-    mesh = _load(mesh_path(out, suite.traced_shape, "OCSDF", suite.n_points))
+    mesh = _load(mesh_path(out, name, "OCSDF", suite.n_points))
     with canvas(7.0, 2.75) as (figure, axes):
         axes.remove()
         figure.supxlabel(budget, fontsize=7)
         left, middle, right = figure.subplots(1, 3)
-        left.imshow(render_mesh(mesh, camera_for(suite.traced_shape), supersample=1))
+        left.imshow(render_mesh(mesh, camera_for(name), supersample=1))
         left.set_title(f"marching cubes on {suite.resolution}³")
         middle.imshow(traced["image"])
         middle.set_title("sphere tracing")

@@ -65,7 +65,7 @@ def cloud_shape(name: str, points: np.ndarray) -> Shape:
             f"point cloud '{name}' must be >= 4 finite rows of 3; got shape {points.shape}."
         )
     centre, factor = to_domain(points)
-    return Shape(name, None, None, False, (points - centre) * factor)
+    return Shape(name, None, None, False, (points - centre) * factor, centre, factor)
 
 
 def mesh_shape(name: str, mesh: trimesh.Trimesh) -> Shape:
@@ -75,7 +75,8 @@ def mesh_shape(name: str, mesh: trimesh.Trimesh) -> Shape:
     mesh.apply_translation(-centre)
     mesh.apply_scale(factor)
     mesh.merge_vertices(merge_tex=True, merge_norm=True)  # a texture seam is no hole
-    return Shape(name, mesh, mesh_distance(mesh), bool(mesh.is_watertight))
+    watertight = bool(mesh.is_watertight)
+    return Shape(name, mesh, mesh_distance(mesh), watertight, centre=centre, factor=factor)
 
 
 def mesh_distance(mesh: trimesh.Trimesh) -> Field:

@@ -17,6 +17,7 @@ from ocsdf_bench.shapes.methods import METHODS, Reconstruction
 from ocsdf_bench.shapes.query_time import measure_query_times
 from ocsdf_bench.shapes.reconstruct import extract_surface
 from ocsdf_bench.shapes.render import camera_for, render_field
+from ocsdf_bench.shapes.results import Results, read_results
 from ocsdf_bench.shapes.shape import Sample, Shape, ball_points, sample_surface, sample_volume
 from ocsdf_bench.shapes.suite import ShapeMethod, ShapeSuite
 from ocsdf_bench.study import Measurement, StudyLog
@@ -30,24 +31,42 @@ FLOOR = "the shape itself, sampled twice"
 
 
 def measure(suite: ShapeSuite, out: Path, source: Source, say: Say = print) -> None:
-    """Reconstruct every case that ``out`` lacks; a shape that is not to be had becomes skipped rows."""
+    """Reconstruct every case that ``out`` lacks; a shape that is not to be had becomes skipped rows.
+
+    Surfaces are too large to be committed with runs.csv: those that pictures need and that are gone are made
+    again, and their rows stay as they are.
+    """
     log = StudyLog(out / "runs.csv", suite.name, "reconstruction")
     (out / "meshes").mkdir(exist_ok=True)
+    before = read_results(log.path)
     for name, n in suite.cases():
-        waiting = [(m, p) for m in suite.methods if not log.has(p := _planned(name, n, suite, m))]
+        cases = [(method, _planned(name, n, suite, method)) for method in suite.methods]
+        waiting = [(m, p) for m, p in cases if not log.has(p) or _lost(name, p, suite, before, out)]
         if not waiting:
             continue
         try:
             shape = get_shape(name, source)
         except DataUnavailableError as error:
             for _, planned in waiting:
-                log.add(replace(planned, status="skipped", reason=str(error)))
+                _add_new(log, replace(planned, status="skipped", reason=str(error)))
             continue
         _measure_floor(shape, suite, log)
         for method, planned in waiting:
             say(f"{shape.name}, n={n}: {method.label}")
-            log.add(_reconstruct(shape, method, planned, suite, out))
+            _add_new(log, _reconstruct(shape, method, planned, suite, out))
     measure_query_times(suite, log, say)
+
+
+def _add_new(log: StudyLog, made: Measurement) -> None:
+    if not log.has(made):
+        log.add(made)
+
+
+def _lost(name: str, planned: Measurement, suite: ShapeSuite, before: Results, out: Path) -> bool:
+    """Whether a measured case that pictures show has no surface any more."""
+    label, n = planned.detector, planned.n_train
+    drawn = n == suite.n_points and not before.reason(name, label, n)
+    return drawn and not mesh_path(out, name, label, n).exists()
 
 
 def _measure_floor(shape: Shape, suite: ShapeSuite, log: StudyLog) -> None:
@@ -96,8 +115,8 @@ def _reconstruct(
     if not len(mesh.faces):
         return replace(planned, status="failed", reason="the field has no zero level in B")
     mesh.export(mesh_path(out, planned.dataset, planned.detector, planned.n_train))
-    if _is_traced(planned, suite):
-        _trace(made, suite, out)
+    if suite.traced_shape and _is_traced(planned, suite):
+        _trace(made, suite.traced_shape, out)
     values, query_seconds = figures_of_merit(shape, made, mesh, suite.seed, suite.n_compared)
     values |= {"fit_seconds": fit_seconds, "query_seconds": query_seconds}
     return replace(planned, metrics=values, score_seconds=query_seconds)
@@ -116,13 +135,13 @@ def _surface(made: Reconstruction, resolution: int) -> trimesh.Trimesh:
 
 
 def _is_traced(planned: Measurement, suite: ShapeSuite) -> bool:
-    case = (Path(suite.traced_shape).stem, suite.n_points, "OCSDF")
+    case = (Path(suite.traced_shape or "").stem, suite.n_points, "OCSDF")
     return (planned.dataset, planned.n_train, planned.detector) == case
 
 
-def _trace(made: Reconstruction, suite: ShapeSuite, out: Path) -> None:
+def _trace(made: Reconstruction, name: str, out: Path) -> None:
     assert made.lipschitz is not None
-    image, evaluations = render_field(made.field, camera_for(suite.traced_shape), made.lipschitz)
+    image, evaluations = render_field(made.field, camera_for(name), made.lipschitz)
     np.savez_compressed(traced_path(out), image=image.astype(np.float32), evaluations=evaluations)
 
 

@@ -47,25 +47,48 @@ def write_report(suite: ShapeSuite, out: Path, source: Source) -> Path:
 
 
 def _page(suite: ShapeSuite, results: Results, drawn: dict[str, Path]) -> str:
+    parts = [_head(suite), _surfaces(drawn), _merits(suite, results)]
+    if "error" in drawn:
+        parts.append(_sweep(suite, results))
+    if "query_time" in drawn:
+        parts.append(_queries(suite, results))
+    if "traced" in drawn:
+        parts.append(_RAYS)
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(suite: ShapeSuite) -> str:
+    rules = "\n".join(
+        f"- {m.label}: learned from points of the shape's {m.sample}; the level is the "
+        f"{100 * m.params.get('quantile', 0.01):g} % quantile of the training scores."
+        for m in suite.methods
+        if m.method == "OCSDF"
+    )
+    return f"""# 3D shapes
+
+Budget: {budget_text(suite)};
+seed {suite.seed}, n = {suite.n_points:,} points of each shape, grid {suite.resolution}³. Shapes are
+normalised: the farthest point lies at 0.8 of the origin, B is the ball of radius 1. What the pictures say is
+told in [docs/shapes.md](../../docs/shapes.md); each number is in [runs.csv](runs.csv).
+
+{rules}"""
+
+
+def _surfaces(drawn: dict[str, Path]) -> str:
     pictures = "\n\n".join(
         f"![Ground truth, points, OCSDF, best comparator](figures/{path.name})"
         for name, path in drawn.items()
         if name.startswith("shapes-")
     )
-    return f"""# 3D shapes
-
-Budget: {budget_text(suite)};
-seed {suite.seed}, n = {suite.n_points:,} points on each surface, grid {suite.resolution}³. Shapes are
-normalised: the farthest point lies at 0.8 of the origin, B is the ball of radius 1. What the pictures say is
-told in [docs/shapes.md](../../docs/shapes.md); each number is in [runs.csv](runs.csv).
-
-## Surfaces
+    return f"""## Surfaces
 
 {pictures}
 
-Best comparator: the smallest Chamfer distance among the methods that are not OCSDF.
+Best comparator: the smallest Chamfer distance among the methods that are not OCSDF."""
 
-## Figures of merit
+
+def _merits(suite: ShapeSuite, results: Results) -> str:
+    return f"""## Figures of merit
 
 Lengths in units of B's radius, between {suite.n_compared:,} points on each surface. The first row of a shape
 compares two samples of the shape itself, below which no method can be expected to come. Normals: mean
@@ -74,15 +97,19 @@ is watertight and the method has an inside. Eikonal: mean | ‖∇‖ − 1 | of
 seconds of one thread, because the machine was shared; a query is one of {suite.n_compared:,} points.
 Poisson and DeepSDF-style are given the true outward normals, the others points alone.
 
-{_merit_table(suite, results)}
+{_merit_table(suite, results)}"""
 
-## Error against n
+
+def _sweep(suite: ShapeSuite, results: Results) -> str:
+    return f"""## Error against n
 
 ![Chamfer distance against the number of points](figures/error.png)
 
-{_sweep_table(suite, results)}
+{_sweep_table(suite, results)}"""
 
-## Query time against n
+
+def _queries(suite: ShapeSuite, results: Results) -> str:
+    return f"""## Query time against n
 
 ![Time of 1,000 queries against the number of rows](figures/query_time.png)
 
@@ -90,15 +117,15 @@ A network's query costs the same however many rows it was fitted on; a k-d tree'
 dimensions it looks at nearly every row. CPU milliseconds for 1,000 queries on Gaussian rows, the best of
 three.
 
-{_query_table(suite, results)}
+{_query_table(suite, results)}"""
 
-## Rays
+
+_RAYS = """## Rays
 
 ![Marching cubes, sphere tracing, evaluations a ray](figures/traced.png)
 
 The zero level of the same network as a mesh and by sphere tracing. A ray advances by |f|/L with the *proven*
-L, which cannot step over the surface, so no grid is needed.
-"""
+L, which cannot step over the surface, so no grid is needed."""
 
 
 def _merit_table(suite: ShapeSuite, results: Results) -> str:

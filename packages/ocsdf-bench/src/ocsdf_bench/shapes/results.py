@@ -34,13 +34,15 @@ def read_results(path: Path) -> Results:
             key = (row["dataset"], row["detector"], int(row["n_train"]))
             if row["value"]:
                 values.setdefault(key, {})[row["metric"]] = float(row["value"])
+                reasons.get(key, {}).pop("", None)  # it failed before and was measured again
             else:
                 reasons.setdefault(key, {})[row["metric"]] = row["reason"]
     return Results(values, reasons)
 
 
-def best_comparator(suite: ShapeSuite, results: Results, name: str) -> str:
-    """The method other than OCSDF with the smallest Chamfer distance to a shape."""
+def best_comparator(suite: ShapeSuite, results: Results, name: str) -> str | None:
+    """The method other than OCSDF with the smallest Chamfer distance to a shape; None if there is none."""
     others = [m.label for m in suite.methods if m.method != "OCSDF"]
     chamfer = {label: results.value(name, label, suite.n_points, "chamfer") for label in others}
-    return min((c, label) for label, c in chamfer.items() if c is not None)[1]
+    measured = [(c, label) for label, c in chamfer.items() if c is not None]
+    return min(measured)[1] if measured else None

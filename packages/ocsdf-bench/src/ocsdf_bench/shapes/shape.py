@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,8 @@ class Shape:
         Whether the mesh bounds a volume. If not, inside is where the generalised winding number exceeds 1/2.
     cloud : (n, 3) array or None
         The points of a bare point cloud.
+    centre, factor : (3,) array, float
+        The shape is ``(file - centre) * factor``.
     """
 
     name: str
@@ -39,6 +41,15 @@ class Shape:
     signed_distance: Field | None
     watertight: bool
     cloud: np.ndarray | None = None
+    centre: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    factor: float = 1.0
+
+    def to_file_units(self, mesh: trimesh.Trimesh) -> trimesh.Trimesh:
+        """A copy of ``mesh`` where the file had it, undoing the normalisation."""
+        placed = mesh.copy()
+        placed.apply_scale(1 / self.factor)
+        placed.apply_translation(self.centre)
+        return placed
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class ShapeMethod:
 
 @dataclass(frozen=True)
 class ShapeSuite:
-    """Checked content of a shape suite.
+    """Checked content of a shape suite; only ``shapes`` and ``methods`` have no default.
 
     shapes : names of ``get_shape``. n_points : rows of each sample; sweep_shapes, sweep_n_points : shapes
     that are learned from other numbers too. traced_shape : the one that is drawn by sphere tracing as well.
@@ -38,19 +38,19 @@ class ShapeSuite:
     query_n_points, query_networks : of the comparison of query times; a network is a list of widths.
     """
 
-    name: str
     shapes: tuple[str, ...]
-    n_points: int
-    sweep_shapes: tuple[str, ...]
-    sweep_n_points: tuple[int, ...]
-    traced_shape: str
-    seed: int
-    resolution: int
-    n_compared: int
     methods: tuple[ShapeMethod, ...]
-    query_dimensions: tuple[int, ...]
-    query_n_points: tuple[int, ...]
-    query_networks: tuple[tuple[int, ...], ...]
+    name: str = "shapes"
+    n_points: int = 2048
+    sweep_shapes: tuple[str, ...] = ()
+    sweep_n_points: tuple[int, ...] = ()
+    traced_shape: str | None = None
+    seed: int = 0
+    resolution: int = 200
+    n_compared: int = 20_000
+    query_dimensions: tuple[int, ...] = ()
+    query_n_points: tuple[int, ...] = ()
+    query_networks: tuple[tuple[int, ...], ...] = ()
 
     def cases(self) -> list[tuple[str, int]]:
         """(shape, n) of every reconstruction."""
@@ -70,19 +70,20 @@ def read_suite(path: Path) -> ShapeSuite:
             f"shapes need {', '.join(absent)}; install them with `pip install 'ocsdf-bench[shapes]'`."
         )
     content = tomllib.loads(path.read_text(encoding="utf-8"))
-    fields = ShapeSuite.__dataclass_fields__
-    unknown, missing = sorted(set(content) - set(fields)), sorted(set(fields) - set(content))
+    unknown = sorted(set(content) - set(ShapeSuite.__dataclass_fields__))
+    missing = sorted({"shapes", "methods"} - set(content))
     if unknown or missing:
         raise ValueError(
-            f"{path} must have the keys {', '.join(fields)}; unknown {unknown}, missing {missing}."
+            f"{path} must have shapes and methods, and may have any key of "
+            f"{', '.join(ShapeSuite.__dataclass_fields__)}; unknown {unknown}, missing {missing}."
         )
     for key in ("sweep_shapes", "traced_shape"):
-        named = content[key] if isinstance(content[key], list) else [content[key]]
-        wrong = sorted(set(named) - set(content["shapes"]))
+        named = content.get(key, [])
+        wrong = sorted(set(named if isinstance(named, list) else [named]) - set(content["shapes"]))
         if wrong:
             raise ValueError(f"`{key}` of {path} must be among its `shapes`; got {wrong}.")
     methods = tuple(_method(path, entry) for entry in content.pop("methods"))
-    networks = tuple(tuple(widths) for widths in content.pop("query_networks"))
+    networks = tuple(tuple(widths) for widths in content.pop("query_networks", []))
     lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
     return ShapeSuite(**lists, methods=methods, query_networks=networks)
 
