@@ -59,8 +59,8 @@ def from_deel_lip(model: Any) -> LipschitzNet:
     ----------
     model : deel.lip.Sequential or keras.Sequential
         Built, channels last, of dense layers and 2D convolutions with square kernels (spectral, Frobenius or
-        plain), GroupSort, scaled average and l2-norm pooling, global or not, invertible down-sampling and
-        Flatten.
+        plain), GroupSort, scaled average and l2-norm pooling, global or not, invertible down-sampling,
+        Flatten, and a Reshape that adds the channel of grey images.
 
     Raises
     ------
@@ -103,14 +103,15 @@ def to_deel_lip(net: LipschitzNet) -> Any:
     if net.members != 1:
         got = f"a mean of {net.members}"
         raise ValueError(_check.sentence("net", "to_deel_lip", "one network", got, "use n_networks=1"))
-    lip = _import_deel_lip()
+    lip, tf = _import_deel_lip()
     shapes, sample = [], np.zeros((1, 1, *net.input_shape))
     for layer, weights in zip(net.layers, net.params, strict=True):
         shapes.append(sample.shape[2:])
         sample, _ = layer.forward(weights, sample)
     pairs = zip(net.layers, shapes, strict=True)
-    model = lip.model.Sequential([_counterpart(layer, shape, lip) for layer, shape in pairs])
-    model.build((None, *net.input_shape))
+    # Behind an InputLayer each layer is built for its own input; `build` hands all of them the model's.
+    start = tf.keras.layers.InputLayer(net.input_shape)
+    model = lip.model.Sequential([start, *(_counterpart(layer, shape, lip) for layer, shape in pairs)])
     for target, weights in zip(model.layers, net.params, strict=True):
         if weights:
             kernel = weights["kernel"][0]
@@ -142,6 +143,8 @@ def _converted(source: Any) -> tuple[Layer, Params, float]:
         return DownSample(int(source.pool_size[0])), {}, 1.0
     if name == "Flatten":
         return Flatten(), {}, 1.0
+    if name == "Reshape" and _adds_channel(source):
+        return Channels(), {}, 1.0
     allowed = "of dense layers, square convolutions, GroupSort, pooling, invertible down-sampling and Flatten"
     raise TypeError(_check.sentence("model", "from_deel_lip", allowed, f"a {name}"))
 
@@ -186,7 +189,8 @@ def _counterpart(layer: Layer, shape: tuple[int, ...], lip: Any) -> Any:
     raise TypeError(_check.sentence("net", "to_deel_lip", allowed, f"a {name}"))
 
 
-def _import_deel_lip() -> Any:
+def _import_deel_lip() -> tuple[Any, Any]:
+    """deel-lip and TensorFlow, whose Keras is Keras 2."""
     try:
         import tensorflow as tf
         from deel import lip
@@ -196,7 +200,7 @@ def _import_deel_lip() -> Any:
     if not home.startswith("tf_keras"):
         remedy = "set TF_USE_LEGACY_KERAS=1 before TensorFlow is first imported"
         raise RuntimeError(f"deel-lip needs Keras 2 (tf_keras); got {home}; {remedy}.")
-    return lip
+    return lip, tf
 
 
 def _flat_layers(model: Any) -> Iterator[Any]:
@@ -253,6 +257,11 @@ def _convolution_bound(layer: Any) -> float:
 def _is_plain_convolution(layer: Any) -> bool:
     plain = tuple(layer.dilation_rate) == (1, 1) and layer.groups == 1
     return plain and len({*layer.kernel_size}) == len({*layer.strides}) == 1
+
+
+def _adds_channel(layer: Any) -> bool:
+    before, after = tuple(layer.input_shape[1:]), tuple(layer.target_shape)
+    return len(after) == 3 and after in (before, (*before, 1))
 
 
 def _pool_bound(layer: Any) -> float:
