@@ -131,9 +131,9 @@ _PROFILES: dict[str, dict[str, Any]] = {
     "paper": {"width": 1.0, "steps": 16, "epochs": 70, "warmup_epochs": 10, "batch_size": 128},
     "cpu": {
         "width": 0.125,
-        "steps": 4,
+        "steps": 2,
         "epochs": None,
-        "max_steps": 400,
+        "max_steps": 300,
         "warmup_epochs": 0,
         "batch_size": 32,
     },
