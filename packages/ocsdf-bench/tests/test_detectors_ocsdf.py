@@ -74,7 +74,23 @@ def test_the_domain_may_be_given_and_is_that_of_the_pixels_for_images() -> None:
 
 def test_the_image_recipe_sees_images_and_is_attacked_as_such() -> None:
     images = np.random.default_rng(0).uniform(size=(40, 4, 4, 1))
-    detector = fitted(images, recipe="images", max_steps=2)
+    detector = fitted(images, max_steps=2)
     assert detector.budget["layers"] == ["AffinePatches(count=30, directions=10)"]
     assert detector.gradient(images).shape == images.shape
     assert detector.lipschitz <= 1 + 1e-12
+
+
+def test_the_papers_network_of_images_is_fitted_by_profile() -> None:
+    images = np.random.default_rng(0).uniform(size=(12, 8, 8))
+    build = DETECTORS["OCSDF-VGG"].build
+    detector = build(seed=0, width=1 / 32, max_steps=2)
+    detector.fit(images)
+    assert detector.budget["steps"] == 2
+    assert detector.budget["layers"][1].startswith("Conv2D(filters=2")
+    assert np.isfinite(detector.anomaly_score(images)).all()
+    assert detector.lipschitz < 3
+    printed = build(seed=0, profile="paper", kernel="orthogonal")._params
+    assert [layer.filters for layer in printed["network"] if hasattr(layer, "filters")] == (
+        [64] * 4 + [128] * 4 + [256] * 3
+    )
+    assert (printed["steps"], printed["epochs"], printed["warmup_epochs"]) == (16, 70, 10)

@@ -98,6 +98,12 @@ def test_an_attack_is_planned_for_the_detectors_it_names(tmp_path):
     assert suite.runs[0].attacks[0].required
 
 
+def test_an_attack_can_be_kept_to_some_seeds(tmp_path):
+    suite = _read(tmp_path, GOOD.replace("n_rows = 20", "n_rows = 20\nseeds = [1]"))
+    attacked = {r.seed for r in suite.runs if r.attacks}
+    assert attacked == {1}
+
+
 def test_limits_do_not_change_the_identity_of_a_run(tmp_path):
     before, after = (_read(tmp_path, t).runs[0] for t in (GOOD, GOOD.replace("= 60", "= 61")))
     assert before.fingerprint("d") == after.fingerprint("d")
@@ -142,7 +148,7 @@ def test_a_spec_survives_json(tmp_path):
         ("[0.1, 1]", '[0.1, 1]\nthreats = ["boht"]', 6, r"any of .*; got \['boht'\]. Did you mean 'both'\?"),
         ('"unsupervised"', '"Unsupervised"', 2, r"got 'Unsupervised'. Did you mean 'unsupervised'\?"),
         ('"Centre"\nparams = {shift = 1,', '"OCSDF"\nparams = {recipe = "papr",', 9,
-         r"`recipe` of OCSDF must be one of 'detection', .*; got 'papr'. Did you mean 'paper'\?"),
+         r"`recipe` of OCSDF must be one of 'auto', .*; got 'papr'. Did you mean 'paper'\?"),
         ('"Centre"\nparams = {shift = 1,', '"OCSDF"\nparams = {hidden = [64, "a"],', 9,
          r"`hidden` of OCSDF must be"),
         (
