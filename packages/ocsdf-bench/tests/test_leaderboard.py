@@ -215,6 +215,15 @@ def test_comparison_marks_what_is_outside_two_deviations(invented_run, auroc, ve
     assert row["setting"].text == "margin=0.05; steps=400"
 
 
+def test_each_reduced_run_of_the_papers_images_is_compared_with_the_paper(invented_run):
+    at = {"dataset": "mnist", "normal_class": "3", "protocol": "one-versus-rest", "auroc": 0.5}
+    params = {"recipe": "paper"}
+    runs = [invented_run("OCSDF-VGG", **at), invented_run("OCSDF", params=params, build_params=params, **at)]
+    columns = [_table(runs, name).columns[2].title for name in ("comparison", "comparison-2")]
+    assert columns == ["OCSDF-VGG", "OCSDF (recipe=paper)"]
+    assert _row(_table(runs, "comparison"), "mnist / 3")["within 2 std"].text == "below"
+
+
 def test_comparison_shows_the_cause_only_where_one_is_needed(invented_run):
     chosen = {"params": {"margin": [0.05, 1.0]}, "built": "OCSDF", "build_params": {"margin": 0.05}}
     inside = [invented_run("OCSDF-best-margin", auroc=0.815, **chosen)]

@@ -84,6 +84,19 @@ def test_every_mesh_format_gives_the_normalised_box(suffix: str, tmp_path: Path)
     )
 
 
+def test_a_surface_goes_back_to_the_units_of_its_file(tmp_path: Path) -> None:
+    crate = trimesh.creation.box(bounds=[[1.0, 2.0, 3.0], [4.0, 4.0, 4.5]])
+    crate.export(tmp_path / "crate.ply")
+    shape = loader.load_shape(tmp_path / "crate.ply")
+    np.testing.assert_allclose(
+        shape.to_file_units(shape.mesh).bounds, crate.bounds, atol=1e-6
+    )  # single precision
+    np.save(tmp_path / "corners.npy", crate.vertices)
+    cloud = loader.load_shape(tmp_path / "corners.npy")
+    normalised = trimesh.Trimesh(cloud.cloud, crate.faces, process=False)
+    np.testing.assert_allclose(cloud.to_file_units(normalised).vertices, crate.vertices, atol=1e-12)
+
+
 @pytest.mark.parametrize("suffix", ["npy", "xyz", "ply"])
 def test_point_clouds_have_points_and_no_inside(suffix: str, tmp_path: Path) -> None:
     points = np.random.default_rng(0).normal(size=(50, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,9 @@ from ocsdf_bench.shapes.suite import read_suite  # noqa: E402
 from ocsdf_bench.source import MirrorOrDownload  # noqa: E402
 from ocsdf_bench.study import Measurement, StudyLog  # noqa: E402
 
-SUITE = Path(__file__).parents[3] / "benchmarks" / "shapes.toml"
+ROOT = Path(__file__).parents[3]
+SUITE = ROOT / "benchmarks" / "shapes.toml"
+GUIDE = ROOT / "docs" / "shapes.md"
 QUICK = {
     "margin": 0.02,
     "weight": 10.0,
@@ -209,6 +212,26 @@ def test_what_was_measured_is_not_measured_again(study: Path) -> None:
     assert (study / "out" / "runs.csv").read_bytes() == before
 
 
+def test_surfaces_that_are_gone_are_made_again_and_their_rows_stay(study: Path) -> None:
+    out, source, said = study / "out", MirrorOrDownload(data_dir=study / "data", offline=True), []
+    rows, lost = (out / "runs.csv").read_bytes(), out / "meshes" / "torus-OCSDF-300.ply"
+    surface = lost.read_bytes()
+    lost.unlink()
+    measure(read_suite(study / "mini.toml"), out, source, said.append)
+    assert said == ["torus, n=300: OCSDF"]
+    assert (out / "runs.csv").read_bytes() == rows
+    assert lost.read_bytes() == surface  # same seed, same surface
+
+
+def test_a_failed_case_that_was_measured_again_counts_as_measured(tmp_path: Path) -> None:
+    log = StudyLog(tmp_path / "runs.csv", "mini", "reconstruction")
+    log.add(Measurement("torus", "OCSDF", 0, 10, status="failed", reason="the field has no zero level in B"))
+    assert read_results(log.path).reason("torus", "OCSDF", 10) == "the field has no zero level in B"
+    log.add(Measurement("torus", "OCSDF", 0, 10, metrics={"chamfer": 0.5}))
+    results = read_results(log.path)
+    assert (results.value("torus", "OCSDF", 10, "chamfer"), results.reason("torus", "OCSDF", 10)) == (0.5, "")
+
+
 def test_a_table_begun_with_other_columns_keeps_them(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("suite,dataset,detector,params,seed,n_train,metric,value,status,retired\n")
@@ -259,7 +282,8 @@ def test_surfaces_are_written_as_files_that_load(study: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seed = 0", "sed = 0", r"unknown \['sed'\], missing \['seed'\]"),
+        ("seed = 0", "sed = 0", r"may have any key of.* seed,.*unknown \['sed'\], missing \[\]"),
+        ('shapes = ["torus", "scan.xyz", "absent.off"]\n', "", r"missing \['shapes'\]"),
         ('method = "kNN field"', 'method = "kNN"', "must be one of OCSDF, kNN field"),
         ('method = "kNN field"', 'method = "kNN field"\nparams.level = 1', "takes label.*got params.level"),
         ('sample = "volume"', 'sample = "inside"', "must be 'surface' or 'volume'; got 'inside'"),
@@ -276,6 +300,41 @@ def test_a_mistake_in_a_study_is_named(old: str, new: str, message: str, tmp_pat
     )
     assert refused.exit_code == 2
     assert not (tmp_path / "out").exists()
+
+
+def _guide(kind: str) -> list[str]:
+    if not GUIDE.exists():
+        pytest.skip("the documentation is not part of the installed package")
+    blocks = re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert blocks
+    # The guide's budget makes a good surface; that each line runs shows in less.
+    return [re.sub(r"(max_steps ?= ?)\d+", r"\g<1>30", block).replace("200", "24") for block in blocks]
+
+
+def test_the_guide_makes_a_mesh_of_a_scan_in_the_units_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = 50 * sample_surface(ANALYTIC["torus"](), 1500, 0).points + [100.0, 0, 0]
+    np.savetxt(tmp_path / "scan.xyz", scan)
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in _guide("python"):
+        exec(block, names)  # noqa: S102
+    made = trimesh.load_mesh(tmp_path / "scan.obj")
+    np.testing.assert_allclose(made.bounds, [scan.min(0), scan.max(0)], atol=5.0)  # a cell is 3.5 wide
+    assert names["trace"].hit.any()
+
+
+def test_the_guide_s_study_of_one_shape_has_a_page_and_a_picture(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "scan.xyz", sample_surface(ANALYTIC["torus"](), 1500, 0).points)
+    (tmp_path / "mine.toml").write_text(_guide("toml")[0])
+    done = CliRunner().invoke(
+        app, ["shapes", str(tmp_path / "mine.toml"), "--data", str(tmp_path), "--out", str(tmp_path / "mine")]
+    )
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "mine" / "README.md").read_text()
+    assert "| **scan** |" in page
+    assert [path.name for path in (tmp_path / "mine" / "figures").iterdir()] == ["shapes-1.png"]
 
 
 def test_the_committed_study_has_the_papers_batch_and_newton_steps() -> None:

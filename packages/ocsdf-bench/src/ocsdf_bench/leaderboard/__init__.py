@@ -14,7 +14,7 @@ from ocsdf_bench.leaderboard.account import (
 from ocsdf_bench.leaderboard.copies import copies_tables
 from ocsdf_bench.leaderboard.flags import flags_note, red_flags_table
 from ocsdf_bench.leaderboard.notes import notes
-from ocsdf_bench.leaderboard.printed import comparison_table, pyod_table
+from ocsdf_bench.leaderboard.printed import comparison_tables, pyod_table
 from ocsdf_bench.leaderboard.quality import grid_table, ranking_table
 from ocsdf_bench.leaderboard.robustness import attack_tables, certified_tables
 from ocsdf_bench.leaderboard.structure import Cell, Column, Leaderboard, Row, Section, Table
@@ -63,7 +63,7 @@ def _section(
         ranking_table(results),
         grid_table(results, Key("auroc"), "auroc", "AUROC"),
         *copies_tables(results, found),
-        comparison_table(results, causes),
+        *comparison_tables(results, causes),
         *certified_tables(results),
         *attack_tables(results),
         training_table(results),
