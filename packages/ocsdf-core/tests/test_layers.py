@@ -159,6 +159,22 @@ def test_ties_and_signed_zeros_still_permute_the_slopes(size, dtype):
     np.testing.assert_array_equal(np.sort(back, axis=-1), np.sort(slope, axis=-1))
 
 
+@pytest.mark.parametrize("size", [2, None])
+def test_norm_pooling_has_the_slope_zero_where_all_is_zero_in_numpy_and_tensorflow(size):
+    import tensorflow as tf
+
+    x = np.zeros((1, 2, 4, 4, 3))
+    x[0, 1, 0, 0] = [3.0, 0.0, -4.0]  # one window has a norm, the others have none
+    y, saved = L2NormPool(size).forward({}, x)
+    slope = L2NormPool(size).backward({}, saved, np.ones_like(y))
+    np.testing.assert_array_equal(slope, np.sign(x))
+    pixels = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(pixels)
+        value = L2NormPool(size).tensor({}, pixels)
+    np.testing.assert_array_equal(tape.gradient(value, pixels), slope)
+
+
 def test_a_dense_layer_starts_orthonormal_with_the_proven_constant_one():
     x = np.zeros((1, 1, 9))
     for units in (4, 9, 20):
