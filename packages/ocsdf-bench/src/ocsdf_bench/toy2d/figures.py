@@ -60,7 +60,7 @@ def _level_sets(suite: ToySuite, arrays: dict[str, Any], budget: str) -> Any:
                 panel.contourf(axis, axis, values, levels, cmap=_MAP, extend="both")
                 panel.contour(axis, axis, values, levels, colors="white", linewidths=0.25)
                 panel.contour(axis, axis, values, [0.0], colors=_ZERO, linewidths=1.8)
-                panel.scatter(*arrays[name]["rows"].T, s=0.6, color="white", linewidths=0)
+                panel.scatter(*arrays[name]["rows"].T, s=0.5, color=_ZERO, linewidths=0)
                 if detector == "OCSDF":
                     _circles(panel, arrays[name]["marked"], arrays[name]["radius"])
                 if i == 0:
@@ -108,7 +108,7 @@ def _histograms(suite: ToySuite, arrays: dict[str, Any], budget: str) -> Any:
                 if i == 0:
                     panel.set_title(TOY_SETS[name].title)
                 if j == 0:
-                    panel.set_ylabel(detector)
+                    panel.set_ylabel(detector.replace(" ", "\n"))
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2)
     return figure
@@ -128,15 +128,18 @@ def _signed_distance(suite: ToySuite, values: dict[Any, dict[str, float]], budge
             axes[0, 1].plot(margins, [v["sdf_error"] for v in of_margin], **line)
             share = [100 * v["gradient_norm_within_5_percent"] for v in of_margin]
             axes[0, 2].plot(margins, share, **line)
-        axes[0, 0].set(xscale="log", ylim=(0, None), xlabel="rows n", ylabel="mean |f − m − SDF|")
+        axes[0, 0].set(xscale="log", xlabel="rows n", ylabel="mean |f − m − SDF|")
         axes[0, 0].set_xticks(suite.known_n_points, [f"{n:,}" for n in suite.known_n_points])
         axes[0, 0].set_title(f"margin {first}")
         for panel, label in (
             (axes[0, 1], "mean |f − m − SDF|"),
             (axes[0, 2], "‖∇f‖ within 5 % of 1 (% of grid)"),
         ):
-            panel.set(xscale="log", ylim=(0, None), xlabel="margin m", ylabel=label, title=f"n = {largest:,}")
+            panel.set(xscale="log", xlabel="margin m", ylabel=label, title=f"n = {largest:,}")
             panel.set_xticks(sorted(suite.known_margins), [str(m) for m in sorted(suite.known_margins)])
+        top = max(panel.get_ylim()[1] for panel in axes[0, :2])
+        for panel in axes[0, :2]:
+            panel.set_ylim(0, top)
         axes[0, 2].set_ylim(0, 104)  # a marker at 100 % is not cut
         for panel in axes.flat:
             panel.minorticks_off()

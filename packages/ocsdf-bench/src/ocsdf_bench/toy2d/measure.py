@@ -13,6 +13,7 @@ import numpy as np
 
 from ocsdf_bench.study import Measurement, StudyLog
 from ocsdf_bench.toy2d.conventional import ConventionalNetwork
+from ocsdf_bench.toy2d.fit import draw_negatives, fit_ocsdf
 from ocsdf_bench.toy2d.sets import KNOWN_SETS, RADIUS, TOY_SETS, disc_rows, grid_rows
 
 if TYPE_CHECKING:
@@ -85,7 +86,11 @@ def read_suite(path: Path) -> ToySuite:
 
 
 def measure(suite: ToySuite, out: Path, say: Callable[[str], None] = print) -> None:
-    """Fit everything that ``out`` does not hold yet."""
+    """Fit everything that ``out`` does not hold yet.
+
+    What pictures need is too large to be committed with runs.csv: where it is gone it is made again, and the
+    rows stay as they are.
+    """
     log = StudyLog(out / "runs.csv", suite.name, "toy2d")
     (out / "arrays").mkdir(exist_ok=True)
     for name in suite.sets:
@@ -98,50 +103,20 @@ def measure(suite: ToySuite, out: Path, say: Callable[[str], None] = print) -> N
         arrays_of_strip: dict[str, Any] = dict(_negatives(suite))
         np.savez_compressed(strip, **arrays_of_strip)
     for name in suite.known_sets:
-        for n, margin, weight in _known_cases(suite):
-            planned = Measurement(
-                name, "OCSDF", suite.seed, n, params={"margin": margin, "weight": weight}, n_features=2
-            )
-            if not log.has(planned):
+        drawn = out / "arrays" / f"known-{name}.npz"
+        for case in _known_cases(suite):
+            n, margin, weight = case
+            params = {"margin": margin, "weight": weight}
+            planned = Measurement(name, "OCSDF", suite.seed, n, params=params, n_features=2)
+            lost = case == _known_cases(suite)[0] and not drawn.exists()
+            if lost or not log.has(planned):
                 say(f"{name}: n={n}, margin {margin}, weight {weight}")
-                log.add(_measure_known(suite, planned, margin, weight, out / "arrays"))
+                _add_new(log, _measure_known(suite, planned, margin, weight, out / "arrays"))
 
 
-def fit_ocsdf(rows: np.ndarray, suite: ToySuite, margin: float, **changes: Any) -> OCSDF:
-    """The distance recipe in the ball of radius 5, with the suite's budget; ``changes`` go over it."""
-    from ocsdf import OCSDF, Ball
-
-    settings: dict[str, Any] = {
-        "hidden": suite.hidden,
-        "activation": suite.activation,
-        "weight": suite.weight,
-        "steps": suite.newton_steps,
-        "epochs": None,
-        "max_steps": suite.steps,
-        "batch_size": suite.batch_size,
-        "learning_rate": suite.learning_rate,
-        "learning_rate_end": 0.0,
-        "domain": Ball(RADIUS),
-        "scale": "none",
-        "random_state": suite.seed,
-    }
-    return OCSDF.paper(margin=margin, **{**settings, **changes}).fit(rows)
-
-
-def draw_negatives(model: OCSDF, n: int, steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform rows (n, 2) of B, and the same after ``steps`` Newton-Raphson steps on the fitted network."""
-    from ocsdf import newton_raphson
-
-    start = disc_rows(n, seed)
-    moved = newton_raphson(
-        lambda x: (model.score_samples(x), model.input_gradient(x)),
-        start,
-        steps=steps,
-        domain=model.domain_,
-        level=-model.margin_,
-        random_state=seed,
-    )
-    return start, moved
+def _add_new(log: StudyLog, made: Measurement) -> None:
+    if not log.has(made):
+        log.add(made)
 
 
 def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
@@ -161,7 +136,8 @@ def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
         "OCSDF": _slope(model.input_gradient, probes),
         "conventional": _slope(conventional.gradient, probes),
     }
-    log.add(
+    _add_new(
+        log,
         Measurement(
             name, "OCSDF", suite.seed, len(rows),
             {
@@ -170,14 +146,15 @@ def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
                 "share_inside": _inside(model, rows),
             },
             {"margin": TOY_SETS[name].margin}, suite.budget, seconds, None, len(probes), 2,
-        )
+        ),
     )  # fmt: skip
-    log.add(
+    _add_new(
+        log,
         Measurement(
             name, "conventional network", suite.seed, len(rows),
             {"slope": slope["conventional"], "share_inside": float((conventional.score(rows) > 0).mean())},
             {}, suite.budget, conventional_seconds, None, len(probes), 2,
-        )
+        ),
     )  # fmt: skip
     grid, uniform = grid_rows(HALF_WIDTH, suite.resolution), disc_rows(suite.n_points, suite.seed + 2)
     scores = {
@@ -190,9 +167,8 @@ def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
     arrays |= {f"{k}/data": f(rows).astype(np.float32) for k, f in scores.items()}
     arrays |= {f"{k}/uniform": f(uniform).astype(np.float32) for k, f in scores.items()}
     marked = _spread_points(rows, suite.seed)
-    np.savez_compressed(
-        path, rows=rows, marked=marked, radius=model.certified_radius(marked), allow_pickle=False, **arrays
-    )
+    arrays |= {"rows": rows, "marked": marked, "radius": model.certified_radius(marked)}
+    np.savez_compressed(path, **arrays)
 
 
 def _measure_known(

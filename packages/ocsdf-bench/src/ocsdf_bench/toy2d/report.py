@@ -25,7 +25,8 @@ PAPER_BUDGET = "the paper has 512-512-512-512, 10,000 steps, batch 256, λ = 100
 def budget_text(suite: ToySuite) -> str:
     """The budget in words, for captions."""
     width = "-".join(map(str, suite.hidden))
-    reduced = (suite.hidden, suite.steps) != ((512,) * 4, 10_000)
+    asked = (suite.hidden, suite.activation, suite.steps, suite.batch_size, suite.weight)
+    reduced = asked != ((512,) * 4, "fullsort", 10_000, 256, 100)
     note = f" (reduced: {PAPER_BUDGET})" if reduced else ""
     return f"{width} {suite.activation}, {suite.steps:,} steps, batch {suite.batch_size}, λ = {suite.weight:g}{note}"
 
