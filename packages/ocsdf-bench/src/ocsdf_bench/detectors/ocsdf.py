@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -50,6 +51,7 @@ class OCSDFDetector:
         recipes: dict[str, Callable[..., OCSDF]] = {"paper": OCSDF.paper, "images": OCSDF.images}
         create = recipes.get(recipe, OCSDF)
         params = {**self._length(len(X)), **self._params, **self._domain(X)}
+        self.__dict__.pop("_compiled", None)  # of an earlier fit
         self._model = create(**params, scale="none", random_state=self._seed).fit(self._rows(X))
         self.lipschitz = self._model.lipschitz_
         steps = max(self._model.history_["update"], default=0)
@@ -70,7 +72,14 @@ class OCSDFDetector:
     def tensorflow_score(self, x: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        return -self._model.to_tensorflow()(tf.reshape(x, (len(x), -1)) if self._flat else x)
+        return -self._compiled(tf.reshape(x, (len(x), -1)) if self._flat else x)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        """The score as one graph, in float32: an attack walks along it, and NumPy scores where it ends."""
+        import tensorflow as tf
+
+        return tf.function(self._model.to_tensorflow("float32"), reduce_retracing=True)
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         return X.reshape(len(X), -1) if self._flat else X

@@ -164,7 +164,7 @@ def _query_time(suite: ShapeSuite, results: Results) -> Any:
                     for n in suite.query_n_points
                 ]
                 line = {"color": colour, "marker": marker, "markersize": 4, "label": label}
-                panel.plot(suite.query_n_points, [1e3 * s for s in seconds if s is not None], **line)
+                panel.plot(suite.query_n_points, [np.nan if s is None else 1e3 * s for s in seconds], **line)
             panel.set(xscale="log", yscale="log", xlabel="rows n", title=f"{dimension} dimensions")
             panel.set_xticks(suite.query_n_points, [f"{n:,}" for n in suite.query_n_points], fontsize=7)
             panel.minorticks_off()
