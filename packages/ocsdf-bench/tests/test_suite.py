@@ -102,6 +102,9 @@ def test_an_attack_can_be_kept_to_some_seeds(tmp_path):
     suite = _read(tmp_path, GOOD.replace("n_rows = 20", "n_rows = 20\nseeds = [1]"))
     attacked = {r.seed for r in suite.runs if r.attacks}
     assert attacked == {1}
+    chosen = _read(tmp_path, GOOD.replace('["Centre"]', '["Centre-best-shift"]\nseeds = [1]')).choices[0]
+    finals = chosen.finals(chosen.candidates[0])
+    assert {final.seed: len(final.attacks) for final in finals} == {0: 0, 1: 1}
 
 
 def test_limits_do_not_change_the_identity_of_a_run(tmp_path):

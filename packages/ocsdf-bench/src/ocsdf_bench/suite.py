@@ -120,11 +120,12 @@ class Choice:
     parameter: str
     candidates: tuple[RunSpec, ...]
     seeds: tuple[int, ...]
-    attacks: tuple[AttackPlan, ...]
+    attacks: tuple[tuple[AttackPlan, ...], ...]  # of each seed
 
     def finals(self, winner: RunSpec) -> tuple[RunSpec, ...]:
-        named = replace(winner, detector=self.name, params=self.params, attacks=self.attacks)
-        return tuple(replace(named, seed=seed) for seed in self.seeds)
+        named = replace(winner, detector=self.name, params=self.params)
+        plans = zip(self.seeds, self.attacks, strict=True)
+        return tuple(replace(named, seed=seed, attacks=attacks) for seed, attacks in plans)
 
 
 @dataclass(frozen=True)

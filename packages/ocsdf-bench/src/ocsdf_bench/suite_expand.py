@@ -82,13 +82,15 @@ def _choice(
         params = {**fixed, parameter: value}
         spec = _spec(raw, dataset, normal_class, entry, entry["detector"], params)
         candidates.append(replace(spec, seed=_seeds(raw, entry, spec)[0]))
+    plan = partial(_attacks, raw, tables, dataset, entry["name"], candidates[0])
+    seeds = _seeds(raw, entry, candidates[0])
     return Choice(
         name=entry["name"],
         params={**fixed, parameter: entry["values"]},
         parameter=parameter,
         candidates=tuple(candidates),
-        seeds=_seeds(raw, entry, candidates[0]),
-        attacks=_attacks(raw, tables, dataset, entry["name"], candidates[0], candidates[0].seed),
+        seeds=seeds,
+        attacks=tuple(plan(seed) for seed in seeds),
     )
 
 
