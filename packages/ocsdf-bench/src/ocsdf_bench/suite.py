@@ -120,12 +120,11 @@ class Choice:
     parameter: str
     candidates: tuple[RunSpec, ...]
     seeds: tuple[int, ...]
-    attacks: tuple[tuple[AttackPlan, ...], ...]  # of each seed
+    attacks: dict[int, tuple[AttackPlan, ...]]  # of each seed
 
     def finals(self, winner: RunSpec) -> tuple[RunSpec, ...]:
         named = replace(winner, detector=self.name, params=self.params)
-        plans = zip(self.seeds, self.attacks, strict=True)
-        return tuple(replace(named, seed=seed, attacks=attacks) for seed, attacks in plans)
+        return tuple(replace(named, seed=seed, attacks=self.attacks[seed]) for seed in self.seeds)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def _choice(
         parameter=parameter,
         candidates=tuple(candidates),
         seeds=seeds,
-        attacks=tuple(plan(seed) for seed in seeds),
+        attacks={seed: plan(seed) for seed in seeds},
     )
 
 
