@@ -105,7 +105,7 @@ def test_an_attack_can_be_kept_to_some_seeds(tmp_path):
     chosen = _read(tmp_path, GOOD.replace('["Centre"]', '["Centre-best-shift"]\nseeds = [1]')).choices[0]
     finals = chosen.finals(chosen.candidates[0])
     assert {final.seed: len(final.attacks) for final in finals} == {0: 0, 1: 1}
-    (one,) = select(suite, {"seed": {"1"}, "detector": {"Centre-best-shift"}}).choices
+    one = select(suite, {"seed": {"1"}, "detector": {"Centre-best-shift"}}).choices[0]
     assert [final.seed for final in one.finals(one.candidates[0])] == [1]
 
 
