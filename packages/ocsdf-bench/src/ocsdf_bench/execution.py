@@ -85,6 +85,7 @@ def _execute(
         "n_train": len(split.X_train),
         "n_test": len(split.X_test),
         "n_features": int(np.prod(split.X_train.shape[1:])),
+        "n_anomaly": int((split.y_test == 1).sum()),
         "n_copies": None if spec.protocol == "unsupervised" else n_copies(split),
         "budget": budget,
     }

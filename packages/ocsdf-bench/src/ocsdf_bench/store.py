@@ -35,7 +35,8 @@ class StoreCorruptError(RuntimeError):
 class Run:
     """One finished run.
 
-    lipschitz : the proven constant its certified metrics use, None where none is stated. n_copies : test rows
+    lipschitz : the proven constant its certified metrics use, None where none is stated. n_anomaly : of the
+    n_test rows. n_copies : test rows
     that also occur in the training part, None where the protocol scores the training rows themselves. flags :
     signs that its scores may not mean what they seem to. reported_by : who sent it, "" where it was run here.
     previous : sha256 of the line before, which makes the rows a chain.
@@ -52,6 +53,7 @@ class Run:
     n_train: int | None = None
     n_test: int | None = None
     n_features: int | None = None
+    n_anomaly: int | None = None
     n_copies: int | None = None
     budget: dict[str, Any] = field(default_factory=dict)
     distinct_scores: int | None = None

@@ -14,6 +14,7 @@ from ocsdf_bench.leaderboard.account import (
 from ocsdf_bench.leaderboard.copies import copies_tables
 from ocsdf_bench.leaderboard.flags import flags_note, red_flags_table
 from ocsdf_bench.leaderboard.notes import notes
+from ocsdf_bench.leaderboard.precision import standard_error_table
 from ocsdf_bench.leaderboard.printed import comparison_tables, pyod_table
 from ocsdf_bench.leaderboard.quality import grid_table, ranking_table
 from ocsdf_bench.leaderboard.robustness import attack_tables, certified_tables
@@ -64,6 +65,7 @@ def _section(
         grid_table(results, Key("auroc"), "auroc", "AUROC"),
         *copies_tables(results, found),
         *comparison_tables(results, causes),
+        standard_error_table(results),
         *certified_tables(results),
         *attack_tables(results),
         training_table(results),
