@@ -27,7 +27,10 @@ TABULAR = "the tabular net: 512-512-512-512 fullsort, λ = 100"
 
 def budget_text(suite: ShapeSuite) -> str:
     """OCSDF's budget in words, for captions."""
-    p = next(m for m in suite.methods if m.method == "OCSDF").params
+    ours = [m for m in suite.methods if m.method == "OCSDF"]
+    if not ours:
+        return "no OCSDF in this study"
+    p = ours[0].resolved
     width = "-".join(map(str, p["hidden"]))
     reduced = (tuple(p["hidden"]), p["activation"], p["weight"]) != ((512,) * 4, "fullsort", 100)
     note = f" (reduced: {TABULAR})" if reduced else ""
@@ -60,7 +63,7 @@ def _page(suite: ShapeSuite, results: Results, drawn: dict[str, Path]) -> str:
 def _head(suite: ShapeSuite) -> str:
     rules = "\n".join(
         f"- {m.label}: learned from points of the shape's {m.sample}; the level is the "
-        f"{100 * m.params.get('quantile', 0.01):g} % quantile of the training scores."
+        f"{100 * m.resolved['quantile']:g} % quantile of the training scores."
         for m in suite.methods
         if m.method == "OCSDF"
     )

@@ -27,6 +27,13 @@ class ShapeMethod:
     sample: str = "surface"
     resolution: int | None = None
 
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """``params`` over the method's own defaults."""
+        parameters = list(inspect.signature(METHODS[self.method]).parameters.values())
+        defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        return {**defaults, **self.params}
+
 
 @dataclass(frozen=True)
 class ShapeSuite:
