@@ -172,12 +172,19 @@ for name, layer in {
 for name, layer in {
     "bound": tf.keras.layers.LayerNormalization(),
     "activation": tf.keras.layers.Dense(1, activation="swish"),
+    "jump": tf.keras.layers.ReLU(threshold=0.5),
 }.items():
     model = tf.keras.Sequential([tf.keras.layers.InputLayer((3,)), layer])
     try:
         lipschitz_bound(model)
     except TypeError as error:
         errors[name] = str(error)
+rows = tf.keras.layers.Input((3,))
+twice = tf.keras.layers.Dense(3)
+try:
+    lipschitz_bound(tf.keras.Model(rows, twice(twice(rows))))
+except TypeError as error:
+    errors["functional"] = str(error)
 try:
     from_deel_lip(images)
 except TypeError as error:
@@ -251,6 +258,8 @@ def test_what_cannot_be_bounded_or_converted_is_named(result):
     assert "got a LayerNormalization" in errors["bound"]
     assert "`activation` of lipschitz_bound must be one of linear, relu" in errors["activation"]
     assert "'swish'" in errors["activation"]
+    assert "without jumps; got a ReLU of threshold 0.5" in errors["jump"]
+    assert "must be a Sequential; got a Functional" in errors["functional"]
     assert "invertible down-sampling and Flatten; got a MaxMin" in errors["from"]
     assert "got a Dense with relu" in errors["conversion"]
     assert "of factor 1 before the first kernel; got a GroupSort of factor 2" in errors["factor"]

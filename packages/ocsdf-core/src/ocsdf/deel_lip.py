@@ -7,47 +7,28 @@ layers are recognised by the names of their classes, so this module imports neit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ocsdf import _check
-from ocsdf._bound import operator_norm_bound
 from ocsdf._conv import Conv2D
+from ocsdf._deel_lip_bound import (
+    CONVOLUTIONS,
+    DENSE,
+    SORTS,
+    coefficient,
+    flat_layers,
+    kernel_of,
+    lipschitz_bound,
+)
 from ocsdf._layers import Dense, GroupSort, Layer, Params
 from ocsdf._network import LipschitzNet
 from ocsdf._pool import AveragePool, L2NormPool
 from ocsdf._shape import Channels, DownSample, Flatten
 
-_SORTS = ("GroupSort", "GroupSort2", "FullSort")
-_DENSE = ("SpectralDense", "FrobeniusDense", "Dense")
-_CONVOLUTIONS = ("SpectralConv2D", "FrobeniusConv2D", "Conv2D")
-_SLOPES = {"linear": 1.0, "relu": 1.0, "tanh": 1.0, "sigmoid": 0.25, "softmax": 1.0}
-
-
-def lipschitz_bound(model: Any) -> float:
-    """Proven upper bound of the l2 constant of a deel-lip Sequential at inference.
-
-    deel-lip scales its convolutions by a factor that is no bound (a constant 3 x 3 filter keeps a norm of
-    1.020 on 14 x 14 pixels), so each layer is bounded from the weights that inference uses.
-
-    Parameters
-    ----------
-    model : deel.lip.Sequential or keras.Sequential
-        Built, channels last, of dense layers and 2D convolutions (spectral, Frobenius or plain), GroupSort,
-        MaxMin, Householder, ReLU-like activations, scaled average and l2-norm pooling, global or not,
-        invertible sampling, Flatten and Reshape.
-
-    Raises
-    ------
-    TypeError
-        On a layer that it cannot bound.
-    """
-    bound = 1.0
-    for layer in _flat_layers(model):
-        bound = float(np.nextafter(bound * _layer_bound(layer), np.inf))
-    return bound
+__all__ = ["from_deel_lip", "lipschitz_bound", "to_deel_lip"]
 
 
 def from_deel_lip(model: Any) -> LipschitzNet:
@@ -69,7 +50,7 @@ def from_deel_lip(model: Any) -> LipschitzNet:
     """
     layers: list[Layer] = []
     params: list[Params] = []
-    for source in _flat_layers(model):
+    for source in flat_layers(model):
         name = type(source).__name__
         if name == "InputLayer":
             continue
@@ -129,16 +110,16 @@ def _converted(source: Any) -> tuple[Layer, Params, float]:
         name = f"{name} with {activation.__name__}"
     if getattr(source, "data_format", "channels_last") != "channels_last":
         name = f"{name} with channels first"
-    if name in _DENSE:
+    if name in DENSE:
         return Dense(source.units), _weights(source), 1.0
-    if name in _CONVOLUTIONS and _is_plain_convolution(source):
+    if name in CONVOLUTIONS and _is_plain_convolution(source):
         size, stride = source.kernel_size[0], source.strides[0]
         return Conv2D(source.filters, size, stride, source.padding), _weights(source), 1.0
-    if name in _SORTS:
-        return GroupSort(int(source.n) if source.n else None), {}, _near_one(_coefficient(source))
+    if name in SORTS:
+        return GroupSort(int(source.n) if source.n else None), {}, _near_one(coefficient(source))
     if name in _POOLS and len(set(getattr(source, "pool_size", (1,)))) == 1:
         pool, exact = _POOLS[name](source)
-        return pool, {}, _near_one(_coefficient(source) / exact)
+        return pool, {}, _near_one(coefficient(source) / exact)
     if name == "InvertibleDownSampling" and len(set(source.pool_size)) == 1:
         return DownSample(int(source.pool_size[0])), {}, 1.0
     if name == "Flatten":
@@ -150,7 +131,7 @@ def _converted(source: Any) -> tuple[Layer, Params, float]:
 
 
 def _weights(source: Any) -> Params:
-    kernel = _kernel(source).astype(np.float64)[None]
+    kernel = kernel_of(source).astype(np.float64)[None]
     bias = source.bias.numpy().astype(np.float64) if source.use_bias else np.zeros(kernel.shape[-1])
     return {"kernel": kernel, "bias": bias.reshape(1, *(1,) * (kernel.ndim - 2), -1)}
 
@@ -203,57 +184,6 @@ def _import_deel_lip() -> tuple[Any, Any]:
     return lip, tf
 
 
-def _flat_layers(model: Any) -> Iterator[Any]:
-    """Layers in order, an activation that is itself a layer after its host."""
-    for layer in model.layers:
-        yield from _flat_layers(layer) if hasattr(layer, "layers") else [layer]
-        activation = getattr(layer, "activation", None)
-        if hasattr(activation, "get_config"):
-            yield activation
-
-
-def _layer_bound(layer: Any) -> float:
-    name = type(layer).__name__
-    if name not in _BOUNDS:
-        allowed = f"of layers with a known bound ({', '.join(_BOUNDS)})"
-        raise TypeError(_check.sentence("model", "lipschitz_bound", allowed, f"a {name}"))
-    return _BOUNDS[name](layer) * _activation_bound(layer)
-
-
-def _activation_bound(layer: Any) -> float:
-    activation = getattr(layer, "activation", None)
-    if activation is None or hasattr(activation, "get_config"):
-        return 1.0
-    if activation.__name__ not in _SLOPES:
-        allowed = f"one of {', '.join(_SLOPES)}"
-        raise TypeError(_check.sentence("activation", "lipschitz_bound", allowed, activation.__name__))
-    return _SLOPES[activation.__name__]
-
-
-def _kernel(layer: Any) -> np.ndarray:
-    """What inference multiplies by: deel-lip keeps the constrained kernel beside the free one."""
-    return (layer.wbar if hasattr(layer, "wbar") else layer.kernel).numpy()
-
-
-def _coefficient(layer: Any) -> float:
-    """The factor of the output, as the layer's dtype holds it."""
-    return float(np.dtype(layer.dtype).type(layer._get_coef()))
-
-
-def _dense_bound(layer: Any) -> float:
-    return operator_norm_bound(_kernel(layer))
-
-
-def _convolution_bound(layer: Any) -> float:
-    if layer.data_format != "channels_last" or layer.strides[0] != layer.strides[1]:
-        allowed = "channels last with one stride for both directions"
-        raise TypeError(_check.sentence("model", "lipschitz_bound", allowed, f"a {type(layer).__name__}"))
-    if tuple(layer.dilation_rate) != (1, 1) or layer.groups != 1:
-        allowed = "without dilation and groups"
-        raise TypeError(_check.sentence("model", "lipschitz_bound", allowed, f"a {type(layer).__name__}"))
-    return operator_norm_bound(_kernel(layer), layer.input_shape[1:3], layer.strides[0], layer.padding)
-
-
 def _is_plain_convolution(layer: Any) -> bool:
     plain = tuple(layer.dilation_rate) == (1, 1) and layer.groups == 1
     return plain and len({*layer.kernel_size}) == len({*layer.strides}) == 1
@@ -262,24 +192,6 @@ def _is_plain_convolution(layer: Any) -> bool:
 def _adds_channel(layer: Any) -> bool:
     before, after = tuple(layer.input_shape[1:]), tuple(layer.target_shape)
     return len(after) == 3 and after in (before, (*before, 1))
-
-
-def _pool_bound(layer: Any) -> float:
-    """Disjoint windows: their mean, or root mean square, has the slope 1 / sqrt(size)."""
-    return _coefficient(layer) / math.sqrt(math.prod(layer.pool_size)) * (1 + 4 * np.finfo(float).eps)
-
-
-def _global_average_bound(layer: Any) -> float:
-    pixels = math.prod(layer.input_shape[1:3])
-    return _coefficient(layer) / math.sqrt(pixels) * (1 + 4 * np.finfo(float).eps)
-
-
-def _one(layer: Any) -> float:
-    return 1.0
-
-
-def _relu_bound(layer: Any) -> float:
-    return max(1.0, abs(float(layer.negative_slope)))
 
 
 def _side(layer: Any) -> int:
@@ -294,14 +206,4 @@ _POOLS: dict[str, Callable[[Any], tuple[Layer, float]]] = {
         AveragePool(None),
         math.sqrt(math.prod(layer.input_shape[1:3])),
     ),
-}
-_BOUNDS: dict[str, Callable[[Any], float]] = {
-    **dict.fromkeys(_DENSE, _dense_bound),
-    **dict.fromkeys(_CONVOLUTIONS, _convolution_bound),
-    **dict.fromkeys((*_SORTS, "MaxMin", "ScaledGlobalL2NormPooling2D"), _coefficient),
-    **dict.fromkeys(("ScaledAveragePooling2D", "ScaledL2NormPooling2D"), _pool_bound),
-    "ScaledGlobalAveragePooling2D": _global_average_bound,
-    "ReLU": _relu_bound,
-    **dict.fromkeys(("Householder", "InvertibleDownSampling", "InvertibleUpSampling"), _one),
-    **dict.fromkeys(("InputLayer", "Flatten", "Reshape", "Activation"), _one),
 }
