@@ -48,9 +48,9 @@ def _gallery(
     suite: ShapeSuite, out: Path, names: list[str], results: Results, source: Source, budget: str
 ) -> Any:
     """Ground truth, points, OCSDF, best comparator: the paper's order of columns, a row a shape."""
-    with canvas(7.0, 1.78 * len(names) + 0.45) as (figure, axes):
+    with canvas(7.0, 1.78 * len(names) + 0.65) as (figure, axes):
         axes.remove()
-        figure.supxlabel(budget, fontsize=7)
+        figure.supxlabel(f"\n{budget}", fontsize=7)
         panels = figure.subplots(len(names), 4, squeeze=False)
         for row, name in zip(panels, names, strict=True):
             shape, camera = get_shape(name, source), camera_for(name)

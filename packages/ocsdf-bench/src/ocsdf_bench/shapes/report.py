@@ -17,8 +17,8 @@ COLUMNS = {
     "normal_consistency": ("normals", "{:.3f}"),
     "volume_iou": ("IoU", "{:.3f}"),
     "eikonal_residual": ("eikonal", "{:.3f}"),
-    "fit_seconds": ("fit s", "{:.1f}"),
-    "query_seconds": ("query s", "{:.3f}"),
+    "fit_seconds": ("fit s", "{:.2g}"),
+    "query_seconds": ("query s", "{:.2g}"),
 }
 """Metric to heading and format."""
 
@@ -177,6 +177,6 @@ def _query_table(suite: ShapeSuite, results: Results) -> str:
     for dimension in suite.query_dimensions:
         for label in (TREE, *(network_label(hidden) for hidden in suite.query_networks)):
             seconds = [results.value(f"gaussian-{dimension}d", label, n, "query_seconds") for n in sizes]
-            cells = ["–" if s is None else f"{1e3 * s:.1f}" for s in seconds]
+            cells = ["–" if s is None else f"{1e3 * s:,.1f}" for s in seconds]
             lines.append(f"| {dimension} | {label} | {' | '.join(cells)} |")
     return "\n".join(lines)
