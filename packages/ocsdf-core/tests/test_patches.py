@@ -145,7 +145,7 @@ def test_the_image_recipe_needs_images():
 
 
 def test_the_builder_is_known_by_name():
-    assert BUILDERS["patches"](count=3) == (AffinePatches(3, 10),)
+    assert BUILDERS["patches"](count=3) == (AffinePatches(3),)
 
 
 def test_a_warp_keeps_shape_dtype_and_range_and_differs_from_image_to_image():
@@ -168,3 +168,10 @@ def test_a_pure_shift_by_one_pixel_is_exact():
     moved = affine_warp(image, Fixed())  # 0.5 of the half-frame of 5 pixels is one pixel
     np.testing.assert_allclose(moved[0, :4, :4], image[0, 1:, 1:])
     np.testing.assert_allclose(moved[0, 4], moved[0, 3])  # the edge goes on
+
+
+@pytest.mark.parametrize(("width", "shape"), [(8, (30, 8, 7)), (784, (30, 784, 10)), (1600, (15, 1600, 20))])
+def test_larger_rows_get_more_directions_and_fewer_patches(width, shape):
+    rows = np.random.default_rng(7).normal(size=(40, width))
+    params = AffinePatches().init(np.random.default_rng(0), 1, rows[None])
+    assert params["kernel"].shape[1:] == shape

@@ -214,13 +214,13 @@ def references(count: int = 256, rank: float = 0.04, trim: float = 0.15) -> tupl
     return (References(count, rank, trim),)
 
 
-def patches(count: int = 30, directions: int = 10) -> tuple[Layer, ...]:
+def patches(count: int | None = None, directions: int | None = None) -> tuple[Layer, ...]:
     """The distance to learned affine patches: the network of the image recipe, ``OCSDF.images()``.
 
     Examples
     --------
-    >>> patches(count=10)
-    (AffinePatches(count=10, directions=10),)
+    >>> patches(count=10, directions=4)
+    (AffinePatches(count=10, directions=4),)
     """
     return (AffinePatches(count, directions),)
 

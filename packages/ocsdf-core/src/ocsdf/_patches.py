@@ -14,6 +14,7 @@ from ocsdf._stiefel import orthonormal, polar, retract, tangent
 
 ROUNDS = 4  # of local PCA: directions of each group, then each row to its nearest patch
 ITERATIONS = 10  # of k-means, which only starts these rounds
+TOTAL, LEAST, VALUES = 300, 10, 80  # directions of all patches; of one, at least; values of a row for each
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ class AffinePatches:
 
     Parameters
     ----------
-    count : int
-        Patches K.
-    directions : int
-        Columns q of each V_k; at least one direction of the space is left out.
+    count : int or None
+        Patches K; None is 300 / q, so that a row costs the same whatever its size.
+    directions : int or None
+        Columns q of each V_k; None is one for every 80 values of a row, but at least 10: larger images need
+        larger patches. At least one direction of the space is left out.
 
     References
     ----------
@@ -47,8 +49,8 @@ class AffinePatches:
     array([ 0., -5.])
     """
 
-    count: int = 30
-    directions: int = 10
+    count: int | None = None
+    directions: int | None = None
     sample_rows: ClassVar[int] = 10_000  # rows that ``init`` wants to see
 
     def init(self, rng: np.random.Generator, members: int, x: np.ndarray) -> Params:
@@ -147,8 +149,9 @@ class AffinePatches:
     def _start(self, rows: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         from sklearn.cluster import KMeans
 
-        directions = min(self.directions, max(rows.shape[1] - 1, 1))
-        count = min(self.count, len(np.unique(rows, axis=0)))
+        wanted = self.directions or max(LEAST, round(rows.shape[1] / VALUES))
+        directions = min(wanted, max(rows.shape[1] - 1, 1))
+        count = min(self.count or max(1, round(TOTAL / wanted)), len(np.unique(rows, axis=0)))
         seed = int(rng.integers(2**31))
         group = KMeans(count, n_init=1, max_iter=ITERATIONS, random_state=seed).fit_predict(rows)
         for _ in range(ROUNDS):
