@@ -98,17 +98,19 @@ class AffinePatches:
         import tensorflow as tf
 
         centre, kernel = params["centre"], params["kernel"]
-        members, _, width = centre.shape
+        members, count, width, directions = kernel.shape
         rows = tf.reshape(x, (tf.shape(x)[0], tf.shape(x)[1], width))
         rows = tf.broadcast_to(rows, (members, tf.shape(rows)[1], width))
-        shift = tf.einsum("mkd,mkdq->mkq", centre, kernel)
+        flat = tf.reshape(tf.transpose(kernel, (0, 2, 1, 3)), (members, width, count * directions))
+        inside = tf.reshape(tf.matmul(rows, flat), (members, -1, count, directions))
+        inside -= tf.einsum("mkd,mkdq->mkq", centre, kernel)[:, None]
         square = tf.reduce_sum(centre**2, -1)[:, None] - 2 * tf.matmul(rows, centre, transpose_b=True)
-        square -= tf.reduce_sum((tf.einsum("mnd,mkdq->mnkq", rows, kernel) - shift[:, None]) ** 2, -1)
-        index = tf.argmin(square, axis=-1)
-        away = rows - tf.gather(centre, index, batch_dims=1)
-        basis = tf.gather(kernel, index, batch_dims=1)
-        inside = tf.einsum("mnd,mndq->mnq", away, basis)
-        away -= tf.einsum("mnq,mndq->mnd", inside, basis)
+        square -= tf.reduce_sum(inside**2, -1)
+        # Products with every basis, masked: a copy of its basis for each row would not fit into memory.
+        nearest = tf.one_hot(tf.argmin(square, axis=-1), count, dtype=rows.dtype)
+        away = rows - tf.matmul(nearest, centre)
+        inside = tf.reshape(tf.matmul(away, flat), (members, -1, count, directions)) * nearest[..., None]
+        away -= tf.matmul(tf.reshape(inside, (members, -1, count * directions)), flat, transpose_b=True)
         square = tf.reduce_sum(away**2, -1, keepdims=True)
         safe = tf.where(square > 0, square, tf.ones_like(square))  # the root has no finite slope at 0
         return params["bias"] - tf.where(square > 0, tf.sqrt(safe), tf.zeros_like(square))
