@@ -14,7 +14,7 @@ import numpy as np
 
 from ocsdf._stiefel import orthonormal, polar, retract, tangent
 
-POLISH = 20  # Newton-Schulz steps that end a fit: the norm is within a percent of 1 then
+POLISH = 20  # Newton-Schulz steps that end a fit: the norm of a trained kernel is then about a percent off 1
 
 
 class Kernel(Protocol):
