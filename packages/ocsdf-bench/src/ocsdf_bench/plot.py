@@ -21,6 +21,7 @@ from ocsdf_bench.grid import Block, Key, Method, Results
 from ocsdf_bench.histogram import draw_scores, score_panels
 from ocsdf_bench.leaderboard.quality import mean_over
 from ocsdf_bench.leaderboard.reading import THREATS, is_pixels, missing_cell, radius_text, radius_unit
+from ocsdf_bench.sweep import draw_sweep, sweeps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +74,11 @@ def _pictures(results: Results) -> Iterator[Picture]:
         if metric.startswith("attacked_auroc:"):
             yield from _attack_pictures(results, metric)
     yield from _robustness_pictures(results)
+    for number, sweep in enumerate(sweeps(results), 1):
+        fixed = "" if sweep.rest == "{}" else f", with {sweep.rest}"
+        caption = f"{sweep.detector}{fixed}: mean over the rows that every value has; radius 0 is clean."
+        name = f"sweep-{number}-{_safe(sweep.parameter)}"
+        yield Picture(name, f"AUROC against {sweep.parameter}", caption, partial(draw_sweep, results, sweep))
     if len(grid.methods) > 1:
         caption = "AUROC in percent; a cell without a number says why."
         yield Picture("auroc-strip", "AUROC per data set", caption, partial(draw_strip, results))

@@ -60,7 +60,7 @@ def _level_sets(suite: ToySuite, arrays: dict[str, Any], budget: str) -> Any:
                 panel.contourf(axis, axis, values, levels, cmap=_MAP, extend="both")
                 panel.contour(axis, axis, values, levels, colors="white", linewidths=0.25)
                 panel.contour(axis, axis, values, [0.0], colors=_ZERO, linewidths=1.8)
-                panel.scatter(*arrays[name]["rows"].T, s=0.5, color=_ZERO, linewidths=0)
+                panel.scatter(*arrays[name]["rows"].T, s=0.3, color=_ZERO, linewidths=0)
                 if detector == "OCSDF":
                     _circles(panel, arrays[name]["marked"], arrays[name]["radius"])
                 if i == 0:
@@ -81,8 +81,8 @@ def _circles(panel: Any, centers: np.ndarray, radii: np.ndarray) -> None:
     from matplotlib.patches import Circle
 
     for center, radius in zip(centers, radii, strict=True):
-        panel.add_patch(Circle(center, radius, fill=False, color=_MARK, linewidth=1.1))
-        panel.plot(*center, ".", color=_MARK, markersize=2.5)
+        panel.add_patch(Circle(center, radius, fill=False, color=_MARK, linewidth=1.1, zorder=3))
+        panel.plot(*center, ".", color=_MARK, markersize=2.5, zorder=3)
 
 
 def _histograms(suite: ToySuite, arrays: dict[str, Any], budget: str) -> Any:
