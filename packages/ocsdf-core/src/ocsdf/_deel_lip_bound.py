@@ -47,7 +47,8 @@ def flat_layers(model: Any) -> Iterator[Any]:
     A functional model lists its layers too, but not how often each is passed.
     """
     if not any(kind.__name__ == "Sequential" for kind in type(model).__mro__):
-        raise TypeError(_check.sentence("model", "ocsdf.deel_lip", "a Sequential", f"a {type(model).__name__}"))
+        got = f"a {type(model).__name__}"
+        raise TypeError(_check.sentence("model", "ocsdf.deel_lip", "a Sequential", got))
     for layer in model.layers:
         yield from flat_layers(layer) if hasattr(layer, "layers") else [layer]
         activation = getattr(layer, "activation", None)
