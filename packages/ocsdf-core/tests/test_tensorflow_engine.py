@@ -70,8 +70,8 @@ def test_both_engines_have_the_same_gradients(name, rng):
     for ours, theirs in zip(gradients, other_gradients, strict=True):
         assert set(ours) == set(theirs)
         for key, array in ours.items():
-            # Sums of up to a thousand float32 products.
-            np.testing.assert_allclose(array, theirs[key], atol=2e-5 * max(1.0, np.abs(array).max()))
+            # Sums of thousands of float32 products that the weight of the hinge makes ten times as large.
+            np.testing.assert_allclose(array, theirs[key], atol=1e-4 * max(1.0, np.abs(array).max()))
 
 
 def test_slopes_at_ties_are_those_of_numpy_which_permutes_them(rng):

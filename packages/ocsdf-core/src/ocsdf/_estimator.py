@@ -262,7 +262,11 @@ class OCSDF(OutlierMixin, BaseEstimator):
         return self._train(self._new_net(scaled, rng), scaled, rng)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Train on, on new rows, with the scale, margin and domain of the first call; renew the bound."""
+        """Train on, on new rows, with the scale, margin and domain of the first call; renew the bound.
+
+        The default, a distance to references that no loss moves, keeps its references: its threshold alone
+        follows the new rows. ``max_steps`` or ``hidden`` make a network that learns from them.
+        """
         if not hasattr(self, "net_"):
             return self.fit(X)
         check_parameters(self)
