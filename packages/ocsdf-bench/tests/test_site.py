@@ -90,8 +90,8 @@ def test_data_set_page_has_its_card_results_and_histogram(pages):
     page = pages["dataset-wine.html"]
     assert "<dt>source</dt>" in page
     assert 'href="detector-KNN.html"' in page
-    assert ">Scores</h3>" in page
-    assert ">Scores</h3>" not in pages["dataset-glass.html"]
+    assert ">Scores, wine</h3>" in page
+    assert ">Scores, " not in pages["dataset-glass.html"]
 
 
 def test_detector_page_has_parameters_reasons_and_flags(pages):
