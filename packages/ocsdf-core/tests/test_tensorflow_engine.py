@@ -74,6 +74,21 @@ def test_both_engines_have_the_same_gradients(name, rng):
             np.testing.assert_allclose(array, theirs[key], atol=1e-4 * max(1.0, np.abs(array).max()))
 
 
+@pytest.mark.parametrize("name", [*NETWORKS, *IMAGES])
+def test_in_float64_both_engines_have_the_same_weight_gradients_to_nine_digits(name, rng):
+    from ocsdf._tensorflow_engine import TensorflowEngine
+
+    shape = (12, 16) if name in IMAGES else (5,)
+    net = build({**NETWORKS, **IMAGES}[name], rng.normal(size=(40, *shape)), members=2, rng=rng)
+    normal, negative = rng.normal(size=(2, 2, 16, *shape)) * 2
+    numpy, tensorflow = (
+        e(net).loss_and_gradient(normal, negative, 0.5, 10.0, 3)[2] for e in (NumpyEngine, TensorflowEngine)
+    )
+    for ours, theirs in zip(numpy, tensorflow, strict=True):
+        for key, array in ours.items():
+            np.testing.assert_allclose(array, theirs[key], atol=1e-9 * max(1.0, np.abs(array).max()))
+
+
 def test_slopes_at_ties_are_those_of_numpy_which_permutes_them(rng):
     """Flat backgrounds tie in every pair: two slopes that both went to one side would be too steep."""
     import tensorflow as tf

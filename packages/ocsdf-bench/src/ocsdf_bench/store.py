@@ -36,10 +36,9 @@ class Run:
     """One finished run.
 
     lipschitz : the proven constant its certified metrics use, None where none is stated. n_anomaly : of the
-    n_test rows. n_copies : test rows
-    that also occur in the training part, None where the protocol scores the training rows themselves. flags :
-    signs that its scores may not mean what they seem to. reported_by : who sent it, "" where it was run here.
-    previous : sha256 of the line before, which makes the rows a chain.
+    n_test rows. n_copies : test rows that also occur in the training part, None where the protocol scores the
+    training rows themselves. flags : signs that its scores may not mean what they seem to. reported_by : who
+    sent it, "" where it was run here. previous : sha256 of the line before, which makes the rows a chain.
     """
 
     fingerprint: str

@@ -85,6 +85,11 @@ class StudyLog:
             tuple(row[k] for k in keys) == wanted.key for row in self.rows() if row["status"] != "failed"
         )
 
+    def add_new(self, made: Measurement) -> None:
+        """``add``, unless it is there: what was made again for a picture keeps its rows."""
+        if not self.has(made):
+            self.add(made)
+
     def add(self, made: Measurement) -> None:
         """Append one row per metric."""
         fixed = {

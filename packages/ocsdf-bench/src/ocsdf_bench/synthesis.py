@@ -48,17 +48,8 @@ def synthesise(model: Any, X: np.ndarray, n_images: int, seed: int, label: str =
     >>> made.images.shape, bool(made.residual.max() < 1e-6)
     ((3, 4, 4, 1), True)
     """
-    from ocsdf import Box, sample_boundary
-
     level = float(model.score_samples(X).mean())
-    start = np.random.default_rng(seed).random((n_images, *X.shape[1:]))
-    images, residual = sample_boundary(
-        lambda z: (model.score_samples(z), model.input_gradient(z)),
-        start,
-        level=level,
-        steps=STEPS,
-        domain=Box(0.0, 1.0),
-    )
+    images, residual = model.sample_boundary(n_images, level, STEPS, seed)
     return Synthesis(label, images, residual, level)
 
 

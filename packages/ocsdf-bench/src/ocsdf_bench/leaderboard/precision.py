@@ -51,28 +51,27 @@ def standard_error_table(results: Results) -> Table | None:
 
 
 def _row(results: Results, dataset: str, method: Method, keys: list[Key]) -> Row | None:
-    blocks = [b for b in results.blocks if b.dataset == dataset and results.cells.get((b, method))]
-    counts = [_counts(results, block, method) for block in blocks]
-    if not blocks or None in counts:
+    blocks = [b for b in results.blocks if b.dataset == dataset and results.values(keys[0], b, method)]
+    counts = {block: found for block in blocks if (found := _counts(results, block)) is not None}
+    if not blocks or len(counts) < len(blocks):
         return None
-    cells = [_cell(results, key, blocks, [c for c in counts if c], method) for key in keys]
+    cells = [_cell(results, key, counts, method) for key in keys]
     return Row((text_cell(dataset), text_cell(method.label), *cells))
 
 
-def _cell(
-    results: Results, key: Key, blocks: list[Block], counts: list[tuple[int, int]], method: Method
-) -> Cell:
-    mean, _ = mean_over(results, key, tuple(blocks), method)
+def _cell(results: Results, key: Key, counts: dict[Block, tuple[int, int]], method: Method) -> Cell:
+    mean, _ = mean_over(results, key, tuple(counts), method)
     if mean != mean:
         return Cell("–", None, "missing")
-    means = [float(np.mean(list(results.values(key, block, method).values()))) for block in blocks]
-    errors = [standard_error(m, *c) for m, c in zip(means, counts, strict=True)]
-    return Cell(percent(mean, float(np.linalg.norm(errors)) / len(blocks)), mean)
+    means = [float(np.mean(list(results.values(key, block, method).values()))) for block in counts]
+    errors = [standard_error(m, *c) for m, c in zip(means, counts.values(), strict=True)]
+    return Cell(percent(mean, float(np.linalg.norm(errors)) / len(counts)), mean)
 
 
-def _counts(results: Results, block: Block, method: Method) -> tuple[int, int] | None:
-    """Normals and anomalies among the test rows, of a run that finished."""
-    for run in results.cells[block, method]:
-        if run.status == "ok" and run.n_test is not None and run.n_anomaly is not None:
-            return run.n_test - run.n_anomaly, run.n_anomaly
+def _counts(results: Results, block: Block) -> tuple[int, int] | None:
+    """Normals and anomalies among the test rows of a class, which are the same for every detector."""
+    for method in results.methods:
+        for run in results.cells.get((block, method), ()):
+            if run.n_test is not None and run.n_anomaly is not None:
+                return run.n_test - run.n_anomaly, run.n_anomaly
     return None

@@ -48,18 +48,13 @@ def measure(suite: ShapeSuite, out: Path, source: Source, say: Say = print) -> N
             shape = get_shape(name, source)
         except DataUnavailableError as error:
             for _, planned in waiting:
-                _add_new(log, replace(planned, status="skipped", reason=str(error)))
+                log.add_new(replace(planned, status="skipped", reason=str(error)))
             continue
         _measure_floor(shape, suite, log)
         for method, planned in waiting:
             say(f"{shape.name}, n={n}: {method.label}")
-            _add_new(log, _reconstruct(shape, method, planned, suite, out))
+            log.add_new(_reconstruct(shape, method, planned, suite, out))
     measure_query_times(suite, log, say)
-
-
-def _add_new(log: StudyLog, made: Measurement) -> None:
-    if not log.has(made):
-        log.add(made)
 
 
 def _lost(name: str, planned: Measurement, suite: ShapeSuite, before: Results, out: Path) -> bool:

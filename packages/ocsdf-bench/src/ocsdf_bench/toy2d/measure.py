@@ -111,12 +111,7 @@ def measure(suite: ToySuite, out: Path, say: Callable[[str], None] = print) -> N
             lost = case == _known_cases(suite)[0] and not drawn.exists()
             if lost or not log.has(planned):
                 say(f"{name}: n={n}, margin {margin}, weight {weight}")
-                _add_new(log, _measure_known(suite, planned, margin, weight, out / "arrays"))
-
-
-def _add_new(log: StudyLog, made: Measurement) -> None:
-    if not log.has(made):
-        log.add(made)
+                log.add_new(_measure_known(suite, planned, margin, weight, out / "arrays"))
 
 
 def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
@@ -136,8 +131,7 @@ def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
         "OCSDF": _slope(model.input_gradient, probes),
         "conventional": _slope(conventional.gradient, probes),
     }
-    _add_new(
-        log,
+    log.add_new(
         Measurement(
             name, "OCSDF", suite.seed, len(rows),
             {
@@ -148,8 +142,7 @@ def _measure_set(suite: ToySuite, name: str, log: StudyLog, path: Path) -> None:
             {"margin": TOY_SETS[name].margin}, suite.budget, seconds, None, len(probes), 2,
         ),
     )  # fmt: skip
-    _add_new(
-        log,
+    log.add_new(
         Measurement(
             name, "conventional network", suite.seed, len(rows),
             {"slope": slope["conventional"], "share_inside": float((conventional.score(rows) > 0).mean())},
