@@ -171,6 +171,7 @@ method = "kNN field"
 
 [[methods]]
 method = "alpha shape"
+shapes = ["torus"]
 """  # noqa: E501
 
 
@@ -202,6 +203,7 @@ def test_a_study_has_every_figure_of_merit_once(study: Path) -> None:
     assert {r["n_train"] for r in rows if (r["dataset"], r["detector"]) == ("torus", "kNN field")} == {
         "300", "200",
     }  # fmt: skip
+    assert {(r["dataset"], r["n_train"]) for r in rows if r["detector"] == "alpha shape"} == {("torus", "300")}
 
 
 def test_what_was_measured_is_not_measured_again(study: Path) -> None:
@@ -288,6 +290,7 @@ def test_surfaces_are_written_as_files_that_load(study: Path) -> None:
         ('method = "kNN field"', 'method = "kNN field"\nparams.level = 1', "takes label.*got params.level"),
         ('sample = "volume"', 'sample = "inside"', "must be 'surface' or 'volume'; got 'inside'"),
         ('traced_shape = "torus"', 'traced_shape = "box"', r"must be among its `shapes`; got \['box'\]"),
+        ('"alpha shape"\nshapes = ["torus"]', '"alpha shape"\nshapes = ["box"]', r"suite's; got \['box'\]"),
     ],
 )
 def test_a_mistake_in_a_study_is_named(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -344,7 +347,11 @@ def test_the_committed_study_has_the_papers_batch_and_newton_steps() -> None:
     assert suite.resolution == 200
     for method in suite.methods:
         if method.method == "OCSDF":
-            assert (method.params["batch_size"], method.params["newton_steps"]) == (1024, 8)
+            assert (method.resolved["batch_size"], method.resolved["newton_steps"]) == (1024, 8)
+    (paper,) = (m for m in suite.methods if m.label == "OCSDF, tabular net")
+    assert (paper.resolved["hidden"], paper.resolved["activation"], paper.resolved["weight"]) == (
+        (512, 512, 512, 512), "fullsort", 100.0,
+    )  # fmt: skip
 
 
 @pytest.mark.data

@@ -131,7 +131,8 @@ def _error(suite: ShapeSuite, results: Results, budget: str) -> Any:
         figure.supxlabel(budget, fontsize=7)
         panels = figure.subplots(1, len(suite.sweep_shapes), squeeze=False, sharey=True)[0]
         for panel, name in zip(panels, suite.sweep_shapes, strict=True):
-            for method, colour, marker in zip(suite.methods, COLOURS, MARKERS, strict=False):
+            swept = [method for method in suite.methods if not method.shapes]
+            for method, colour, marker in zip(swept, COLOURS, MARKERS, strict=False):
                 errors = [results.value(name, method.label, n, "chamfer") for n in sizes]
                 line = {"color": colour, "marker": marker, "markersize": 4, "label": method.label}
                 panel.plot(sizes, [np.nan if e is None else e for e in errors], **line)

@@ -40,7 +40,8 @@ def measure(suite: ShapeSuite, out: Path, source: Source, say: Say = print) -> N
     (out / "meshes").mkdir(exist_ok=True)
     before = read_results(log.path)
     for name, n in suite.cases():
-        cases = [(method, _planned(name, n, suite, method)) for method in suite.methods]
+        methods = [method for method in suite.methods if method.has_case(name, n, suite)]
+        cases = [(method, _planned(name, n, suite, method)) for method in methods]
         waiting = [(m, p) for m, p in cases if not log.has(p) or _lost(name, p, suite, before, out)]
         if not waiting:
             continue

@@ -26,16 +26,18 @@ TABULAR = "the tabular net: 512-512-512-512 fullsort, λ = 100"
 
 
 def budget_text(suite: ShapeSuite) -> str:
-    """OCSDF's budget in words, for captions."""
+    """The first OCSDF's budget in words, for captions."""
     ours = [m for m in suite.methods if m.method == "OCSDF"]
-    if not ours:
-        return "no OCSDF in this study"
-    p = ours[0].resolved
+    return f"OCSDF: {_budget(ours[0])}" if ours else "no OCSDF in this study"
+
+
+def _budget(method: ShapeMethod) -> str:
+    p = method.resolved
     width = "-".join(map(str, p["hidden"]))
     reduced = (tuple(p["hidden"]), p["activation"], p["weight"]) != ((512,) * 4, "fullsort", 100)
     note = f" (reduced: {TABULAR})" if reduced else ""
     return (
-        f"OCSDF: {width} {p['activation']}, {p['max_steps']:,} updates, batch {p['batch_size']:,}, "
+        f"{width} {p['activation']}, {p['max_steps']:,} updates, batch {p['batch_size']:,}, "
         f"T = {p['newton_steps']}, λ = {p['weight']:g}{note}"
     )
 
@@ -62,15 +64,14 @@ def _page(suite: ShapeSuite, results: Results, drawn: dict[str, Path]) -> str:
 
 def _head(suite: ShapeSuite) -> str:
     rules = "\n".join(
-        f"- {m.label}: learned from points of the shape's {m.sample}; the level is the "
+        f"- {m.label}: {_budget(m)}; learned from points of the shape's {m.sample}; the level is the "
         f"{100 * m.resolved['quantile']:g} % quantile of the training scores."
         for m in suite.methods
         if m.method == "OCSDF"
     )
     return f"""# 3D shapes
 
-Budget: {budget_text(suite)};
-seed {suite.seed}, n = {suite.n_points:,} points of each shape, grid {suite.resolution}³. Shapes are
+Seed {suite.seed}, n = {suite.n_points:,} points of each shape, grid {suite.resolution}³. Shapes are
 normalised: the farthest point lies at 0.8 of the origin, B is the ball of radius 1. What the pictures say is
 told in [docs/shapes.md](../../docs/shapes.md); each number is in [runs.csv](runs.csv).
 
@@ -137,7 +138,8 @@ def _merit_table(suite: ShapeSuite, results: Results) -> str:
     for name in suite.shapes:
         floor = [_cell(results.value(name, FLOOR, suite.n_compared, metric), metric) for metric in COLUMNS]
         lines.append(f"| **{Path(name).stem}** | *{FLOOR}* | {' | '.join(floor)} |")
-        lines += [_merit_row(suite, results, name, method) for method in suite.methods]
+        tried = [method for method in suite.methods if method.has_case(name, suite.n_points, suite)]
+        lines += [_merit_row(suite, results, name, method) for method in tried]
     return "\n".join(lines)
 
 
@@ -160,7 +162,7 @@ def _sweep_table(suite: ShapeSuite, results: Results) -> str:
     head = [f"{COLUMNS[metric][0]}, n = {n:,}" for metric in shown for n in sizes]
     lines = [f"| shape | method | {' | '.join(head)} |", f"| --- | --- |{' ---: |' * len(head)}"]
     for name in suite.sweep_shapes:
-        for method in suite.methods:
+        for method in (m for m in suite.methods if not m.shapes):
             cells = [
                 _cell(results.value(name, method.label, n, metric), metric) for metric in shown for n in sizes
             ]

@@ -19,6 +19,7 @@ class ShapeMethod:
     """A method of a suite: label in the tables, key of ``METHODS``, its parameters, and what it learns from.
 
     sample : "surface", or "volume" for uniform points inside the shape. resolution : of its own grid, if any.
+    shapes : those it is tried on, at the suite's ``n_points`` alone; empty for every case of the suite.
     """
 
     label: str
@@ -26,6 +27,7 @@ class ShapeMethod:
     params: dict[str, Any]
     sample: str = "surface"
     resolution: int | None = None
+    shapes: tuple[str, ...] = ()
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -33,6 +35,10 @@ class ShapeMethod:
         parameters = list(inspect.signature(METHODS[self.method]).parameters.values())
         defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         return {**defaults, **self.params}
+
+    def has_case(self, shape: str, n: int, suite: ShapeSuite) -> bool:
+        """Whether the method reconstructs ``shape`` from ``n`` points."""
+        return not self.shapes or (shape in self.shapes and n == suite.n_points)
 
 
 @dataclass(frozen=True)
@@ -89,13 +95,13 @@ def read_suite(path: Path) -> ShapeSuite:
         wrong = sorted(set(named if isinstance(named, list) else [named]) - set(content["shapes"]))
         if wrong:
             raise ValueError(f"`{key}` of {path} must be among its `shapes`; got {wrong}.")
-    methods = tuple(_method(path, entry) for entry in content.pop("methods"))
+    methods = tuple(_method(path, entry, content["shapes"]) for entry in content.pop("methods"))
     networks = tuple(tuple(widths) for widths in content.pop("query_networks", []))
     lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
     return ShapeSuite(**lists, methods=methods, query_networks=networks)
 
 
-def _method(path: Path, entry: dict[str, Any]) -> ShapeMethod:
+def _method(path: Path, entry: dict[str, Any], shapes: list[str]) -> ShapeMethod:
     method = entry.get("method", "")
     if method not in METHODS:
         raise ValueError(f"`method` of {path} must be one of {', '.join(METHODS)}; got {method!r}.")
@@ -104,9 +110,12 @@ def _method(path: Path, entry: dict[str, Any]) -> ShapeMethod:
     unknown += [f"params.{k}" for k in sorted(set(entry.get("params", {})) - set(allowed))]
     if unknown:
         raise ValueError(
-            f"the method {method!r} of {path} takes label, sample, resolution and "
+            f"the method {method!r} of {path} takes label, sample, resolution, shapes and "
             f"params.{{{', '.join(allowed)}}}; got {', '.join(unknown)}."
         )
     if entry.get("sample", "surface") not in ("surface", "volume"):
         raise ValueError(f"`sample` of {path} must be 'surface' or 'volume'; got {entry['sample']!r}.")
-    return ShapeMethod(**{"label": method, "params": {}, **entry})
+    wrong = sorted(set(entry.get("shapes", [])) - set(shapes))
+    if wrong:
+        raise ValueError(f"`shapes` of a method of {path} must be among the suite's; got {wrong}.")
+    return ShapeMethod(**{"label": method, "params": {}, **entry, "shapes": tuple(entry.get("shapes", ()))})
