@@ -203,7 +203,9 @@ def test_a_study_has_every_figure_of_merit_once(study: Path) -> None:
     assert {r["n_train"] for r in rows if (r["dataset"], r["detector"]) == ("torus", "kNN field")} == {
         "300", "200",
     }  # fmt: skip
-    assert {(r["dataset"], r["n_train"]) for r in rows if r["detector"] == "alpha shape"} == {("torus", "300")}
+    assert {(r["dataset"], r["n_train"]) for r in rows if r["detector"] == "alpha shape"} == {
+        ("torus", "300")
+    }
 
 
 def test_what_was_measured_is_not_measured_again(study: Path) -> None:
