@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ocsdf import OCSDF
+from ocsdf import OCSDF, Ball
 from ocsdf_bench.detector import DETECTORS
 
 SMALL = {"max_steps": 10, "hidden": (16, 16)}
@@ -66,6 +66,7 @@ def test_the_domain_may_be_given_and_is_that_of_the_pixels_for_images() -> None:
     given = fitted(rows(), domain=[-3.0, 3.0], negatives="newton", **SMALL)
     inferred = fitted(images, negatives="newton", **SMALL)
     assert (float(np.min(given._model.domain_.low)), float(np.max(given._model.domain_.high))) == (-3, 3)
+    assert fitted(rows(), domain=5.0, negatives="newton", **SMALL)._model.domain_ == Ball(5.0)
     assert (float(np.min(inferred._model.domain_.low)), float(np.max(inferred._model.domain_.high))) == (
         -1,
         1,

@@ -31,7 +31,7 @@ class OCSDFDetector:
     recipe : {"auto", "detection", "paper", "images"}
         "auto" is OCSDF's default for what it is given: "images" for images, or else "detection".
     params : dict
-        Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high).
+        Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high), a box, or a number, the radius of a ball.
     seed : int
     """
 
@@ -95,12 +95,12 @@ class OCSDFDetector:
         return {**width, "epochs": max(40, -(-_MANY_ROWS_STEPS // per_epoch)), "max_steps": _MANY_ROWS_STEPS}
 
     def _domain(self, X: np.ndarray) -> dict[str, Any]:
-        from ocsdf import Box
+        from ocsdf import Ball, Box
 
         given = self._params.get("domain")
-        if isinstance(given, list | tuple):
-            return {"domain": Box(*given)}
-        return {"domain": Box(float(X.min()), float(X.max()))} if X.ndim > 2 and given is None else {}
+        if given is not None:
+            return {"domain": Box(*given) if isinstance(given, list | tuple) else Ball(given)}
+        return {"domain": Box(float(X.min()), float(X.max()))} if X.ndim > 2 else {}
 
 
 def build(
@@ -124,7 +124,7 @@ def build(
     level: float | None = None,
     pull: str | None = None,
     updates_per_batch: int | str | None = None,
-    domain: tuple[float, float] | None = None,
+    domain: tuple[float, float] | float | None = None,
     outside: str | None = None,
     network: str | None = None,
     engine: str | None = None,
