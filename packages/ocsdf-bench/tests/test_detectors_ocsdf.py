@@ -60,6 +60,12 @@ def test_width_and_margin_of_the_papers_recipe_are_recorded() -> None:
     assert few.budget["margin"] == 0.2
 
 
+def test_novelty_is_the_recipe_of_rows_without_anomalies() -> None:
+    budget = fitted(rows(60), recipe="novelty").budget
+    assert budget["layers"] == ["References(count=1024, rank=0.005, trim=0.0)"]
+    assert budget["steps"] == 0
+
+
 def test_the_domain_may_be_given_and_is_that_of_the_pixels_for_images() -> None:
     images = np.random.default_rng(0).uniform(-1, 1, size=(40, 3, 3))
     images[0, 0, 0], images[0, 0, 1] = -1, 1

@@ -101,11 +101,14 @@ def data(name):
 def detector_of(recipe):
     if recipe == "detection":
         return OCSDF(max_steps=120, random_state=0)
+    if recipe == "novelty":
+        return OCSDF.novelty(random_state=0)
     return OCSDF.paper(margin=0.2, hidden=(64, 64), epochs=10, warmup_epochs=2, random_state=0)
 
 
 @pytest.fixture(
-    scope="module", params=[("detection", "wine"), ("detection", "breast cancer"), ("paper", "wine")]
+    scope="module",
+    params=[("detection", "wine"), ("detection", "breast cancer"), ("novelty", "wine"), ("paper", "wine")],
 )
 def fitted(request):
     recipe, name = request.param

@@ -18,6 +18,7 @@ from ocsdf import OCSDF, Ball, Box
 TINY = {"hidden": (8,), "max_steps": 5, "batch_size": 16, "random_state": 0}
 RECIPES = {
     "default": OCSDF(random_state=0),
+    "novelty": OCSDF.novelty(random_state=0),
     "dense": OCSDF(**TINY),
     "paper": OCSDF.paper(**{**TINY, "epochs": 2}),
 }
@@ -45,8 +46,8 @@ class TestEveryRecipe:
         first, again = (clone(RECIPES[name]).fit(X).score_samples(X) for _ in range(2))
         other = clone(RECIPES[name]).set_params(random_state=1).fit(X).score_samples(X)
         np.testing.assert_array_equal(first, again)
-        # The default has 80 rows to draw 256 references from: all of them, whatever the seed.
-        assert (first == other).all() == (name == "default")
+        # Of 80 rows to draw 256 or 1,024 references from, all are drawn, whatever the seed.
+        assert (first == other).all() == (name in ("default", "novelty"))
 
     def test_measured_slope_stays_under_the_proven_constant(self, name, X):
         model = clone(RECIPES[name]).fit(X)

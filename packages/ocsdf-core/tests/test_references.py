@@ -71,3 +71,17 @@ def test_references_can_be_trained():
     still, moved = OCSDF(random_state=0).fit(X), OCSDF(random_state=0, max_steps=10).fit(X)
     assert np.abs(still.net_.params[0]["points"] - moved.net_.params[0]["points"]).max() > 1e-4
     assert moved.lipschitz_ == still.lipschitz_
+
+
+def test_the_novelty_recipe_keeps_every_row_and_looks_past_five():
+    line = np.arange(1024.0)[:, None]
+    model = OCSDF.novelty(scale="none", random_state=0).fit(line)
+    assert model.score_samples([[0.0], [512.0], [1033.0]]).tolist() == [-5.0, -3.0, -15.0]
+    assert 1 <= model.lipschitz_ < 1 + 1e-12
+
+
+def test_the_novelty_recipe_draws_different_rows_for_each_network():
+    rows = np.random.default_rng(0).normal(size=(5000, 2))
+    points = OCSDF.novelty(random_state=0).fit(rows).net_.params[0]["points"]
+    assert points.shape == (4, 1024, 2)
+    assert len(np.unique(points.reshape(-1, 2), axis=0)) > 2048

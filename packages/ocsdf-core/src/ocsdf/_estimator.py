@@ -38,8 +38,9 @@ class OCSDF(OutlierMixin, BaseEstimator):
     by a margin beyond the data's diameter, jittered rows as negatives and trimmed normals. f ranks rows well;
     its zero level means nothing. ``OCSDF.paper()`` is the *distance recipe*: a small margin and
     Newton-Raphson negatives, so that f - m estimates the signed distance to the boundary of the support, and
-    the threshold is the level zero. ``OCSDF.images()`` is the *image recipe*: the distance to affine patches,
-    trained against strongly warped images.
+    the threshold is the level zero. ``OCSDF.novelty()`` is the detection recipe for training rows that are known
+    to be normal. ``OCSDF.images()`` is the *image recipe*: the distance to affine patches, trained against
+    strongly warped images.
 
     Parameters
     ----------
@@ -214,6 +215,21 @@ class OCSDF(OutlierMixin, BaseEstimator):
             "learning_rate_end": None,
         }
         return cls(margin=margin, **{**recipe, **overrides})
+
+    @classmethod
+    def novelty(cls, **overrides: Any) -> Self:
+        """The detection recipe where the training rows are known to be normal: none is dropped.
+
+        Without a cluster of anomalies to look past, the sixth nearest of 1,024 rows says more than the eighth
+        of 256.
+
+        Examples
+        --------
+        >>> OCSDF.novelty().get_params()["trim"]
+        0.0
+        """
+        neighbours = references(count=1024, rank=0.005, trim=0.0)
+        return cls(**{"network": neighbours, "trim": 0.0, "max_steps": 0, **overrides})
 
     @classmethod
     def images(cls, margin: float = 5.0, **overrides: Any) -> Self:

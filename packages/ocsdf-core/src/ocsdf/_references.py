@@ -48,6 +48,11 @@ class References(Fixed):
     rank: float = 0.04
     trim: float = 0.15
 
+    @property
+    def sample_rows(self) -> int:
+        """Rows that the networks draw theirs from: enough for four draws that differ."""
+        return 4 * self.count
+
     def init(self, rng: np.random.Generator, members: int, x: np.ndarray) -> Params:
         """References (M, kept, d) and a bias (M, 1, 1)."""
         rows = x[0].reshape(x.shape[1], -1)

@@ -28,8 +28,9 @@ class OCSDFDetector:
 
     Parameters
     ----------
-    recipe : {"auto", "detection", "paper", "images"}
-        "auto" is OCSDF's default for what it is given: "images" for images, or else "detection".
+    recipe : {"auto", "detection", "novelty", "paper", "images"}
+        "auto" is OCSDF's default for what it is given: "images" for images, or else "detection". "novelty"
+        is for protocols that promise training rows without anomalies.
     params : dict
         Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high), a box, or a number, the radius of a ball.
     seed : int
@@ -48,7 +49,11 @@ class OCSDFDetector:
         if recipe == "auto":
             recipe = "images" if X.ndim > 2 and "hidden" not in self._params else "detection"
         self._flat = recipe != "images" and self._params.get("network") in (None, "dense", "references")
-        recipes: dict[str, Callable[..., OCSDF]] = {"paper": OCSDF.paper, "images": OCSDF.images}
+        recipes: dict[str, Callable[..., OCSDF]] = {
+            "novelty": OCSDF.novelty,
+            "paper": OCSDF.paper,
+            "images": OCSDF.images,
+        }
         create = recipes.get(recipe, OCSDF)
         params = {**self._length(len(X)), **self._params, **self._domain(X)}
         self.__dict__.pop("_compiled", None)  # of an earlier fit
@@ -106,7 +111,7 @@ class OCSDFDetector:
 def build(
     *,
     seed: int,
-    recipe: Literal["auto", "detection", "paper", "images"] = "auto",
+    recipe: Literal["auto", "detection", "novelty", "paper", "images"] = "auto",
     margin: float | Literal["auto"] | None = None,
     weight: float | None = None,
     hidden: tuple[int, ...] | None = None,
