@@ -38,9 +38,9 @@ class OCSDF(OutlierMixin, BaseEstimator):
     by a margin beyond the data's diameter, jittered rows as negatives and trimmed normals. f ranks rows well;
     its zero level means nothing. ``OCSDF.paper()`` is the *distance recipe*: a small margin and
     Newton-Raphson negatives, so that f - m estimates the signed distance to the boundary of the support, and
-    the threshold is the level zero. ``OCSDF.novelty()`` is the detection recipe for training rows that are known
-    to be normal. ``OCSDF.images()`` is the *image recipe*: the distance to affine patches, trained against
-    strongly warped images.
+    the threshold is the level zero. ``OCSDF.novelty()`` is the detection recipe for training rows that are
+    known to be normal. ``OCSDF.images()`` is the *image recipe*: the distance to affine patches, trained
+    against strongly warped images.
 
     Parameters
     ----------
