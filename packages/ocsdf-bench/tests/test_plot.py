@@ -135,6 +135,20 @@ def test_the_figure_of_several_attacks_shows_the_strongest_at_each_radius(invent
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [90, 70, 0])  # 0 is a result
 
 
+def test_an_attacked_curve_starts_clean_even_where_the_smallest_radius_was_not_attacked(invented_run):
+    runs = []
+    for name, radii in (("OCSDF", (0.1, 0.2)), ("DeepSVDD", (0.2,))):
+        measured = [Measurement("auroc", 0.9)]
+        for radius in radii:
+            measured += [Measurement("auroc", 0.8, radius, "both", 100)]
+            measured += [Measurement("attacked_auroc:l2-pgd", 0.3, radius, "both", 100)]
+        runs.append(invented_run(name, "mnist", 0, metrics=tuple(measured)))
+    (results,) = split_results(runs)
+    axes = draw_attacked(results, ["attacked_auroc:l2-pgd"], "both").axes[0]
+    curves = {line.get_label(): line.get_ydata() for line in axes.lines}
+    np.testing.assert_allclose(curves["DeepSVDD"], [80, 30])
+
+
 def test_scores_of_fitted_rows_are_a_third_group_of_a_histogram():
     score, y = np.arange(10.0), np.arange(10) // 5
     names = [name for name, _, _ in Panel("a", score, y, np.zeros(3)).groups()]

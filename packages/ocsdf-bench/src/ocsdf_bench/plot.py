@@ -160,8 +160,9 @@ def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figu
     methods = [m for m in results.methods if any(_over(results, keys, r, m) is not None for r in radii)]
     with canvas(6.5, 3.4) as (figure, axes):
         for i, method in enumerate(methods):
-            clean = _over(results, keys, radii[0], method, "auroc")
-            start = [] if clean is None else [(0.0, clean)]
+            # The same rows at every radius, but a method may be attacked at some of them only.
+            clean = (_over(results, keys, r, method, "auroc") for r in radii)
+            start = [(0.0, value) for value in clean if value is not None][:1]
             attacked, bound = (
                 [(r, v) for r in radii if (v := _over(results, keys, r, method, name)) is not None]
                 for name in ("", "certified_auroc")
