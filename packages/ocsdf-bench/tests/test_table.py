@@ -91,6 +91,13 @@ def test_markdown_holds_every_text_and_no_active_one(leaderboard, hostile_name):
     assert markup.escape(hostile_name) in text
 
 
+def test_markdown_shows_synthesised_images_where_there_are_some(leaderboard, tmp_path):
+    assert markdown.SYNTHESIS not in markdown.render(leaderboard, tmp_path)
+    (tmp_path / "figures").mkdir()
+    (tmp_path / markdown.SYNTHESIS).touch()
+    assert markdown.render(leaderboard, tmp_path).count(f"]({markdown.SYNTHESIS})") == 1
+
+
 def test_markdown_rows_have_as_many_cells_as_their_head(leaderboard):
     for section in leaderboard.sections:
         for table in section.tables:

@@ -10,6 +10,9 @@ from ocsdf_bench.markup import escape
 from ocsdf_bench.plot import pictures
 from ocsdf_bench.table import FORMATS, Format
 
+SYNTHESIS = "figures/synthesis.png"  # by `ocsdf-bench synthesise`
+SYNTHESIS_CAPTION = "What the image recipe makes of noise: a walk to the mean score of a class, a row each."
+
 
 def render(leaderboard: Leaderboard, directory: Path | None = None) -> str:
     """The whole document; ``directory``: its store, whose scores have figures too."""
@@ -25,6 +28,8 @@ def _body(leaderboard: Leaderboard, directory: Path | None) -> Iterator[str]:
         for picture in pictures(section.results, directory):
             path = f"figures/{section.results.protocol}-{picture.name}.png"
             yield from (f"![{escape(picture.title)}]({path})", "", escape(picture.caption), "")
+        if directory is not None and (directory / SYNTHESIS).exists():
+            yield from (f"![Images made of noise]({SYNTHESIS})", "", SYNTHESIS_CAPTION, "")
         yield from ("### Notes", "")
         for note in section.notes:
             yield f"- {escape(note)}"
