@@ -153,7 +153,10 @@ def _merit_row(suite: ShapeSuite, results: Results, name: str, method: ShapeMeth
 
 
 def _cell(value: float | None, metric: str) -> str:
-    return "–" if value is None else COLUMNS[metric][1].format(value)
+    if value is None:
+        return "–"
+    whole = metric.endswith("seconds") and value >= 100
+    return f"{value:,.0f}" if whole else COLUMNS[metric][1].format(value)
 
 
 def _sweep_table(suite: ShapeSuite, results: Results) -> str:
