@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ocsdf_bench.figure import COLOURS, INK, canvas, shorten
 from ocsdf_bench.grid import Key, Results
@@ -14,6 +16,9 @@ from ocsdf_bench.ranking import cliques, critical_difference
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+WIDTH = 7.5  # of the picture, inches
+LETTER = 0.07  # of a label, inches
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Diagram:
 
     def draw(self) -> Figure:
         depth = max(y for _, _, y, _ in self.rows())
-        with canvas(6.5, 0.7 + 0.19 * (depth + 1.5)) as (figure, axes):
+        with canvas(WIDTH, 0.7 + 0.19 * (depth + 1.5)) as (figure, axes):
             _draw_diagram(axes, self, depth)
         return figure
 
@@ -79,17 +84,20 @@ def critical_difference_diagram(results: Results) -> Diagram:
 
 def _draw_diagram(axes: Axes, diagram: Diagram, depth: float) -> None:
     high = diagram.high
-    margin = 0.28 * (high - 1) + 0.5
+    side = LETTER * (max(len(label) for label in diagram.labels) + 8)  # a label and its rank
+    line = WIDTH - 2 * side
+    margin = (high - 1) * side / line
     axes.set_xlim(1 - margin, high + margin)
     axes.set_ylim(depth + 0.6, -3.4)
     axes.axis("off")
     axes.plot([1, high], [0, 0], color=INK, linewidth=1)
-    step = 1 if high <= 20 else 2
+    step = int(np.ceil(0.25 * (high - 1) / line))  # numbers stand a quarter of an inch apart at least
     for tick in range(1, high + 1, step):
         axes.plot([tick, tick], [0, -0.25], color=INK, linewidth=1)
-        axes.text(tick, -0.4, str(tick), ha="center", va="bottom")
+        axes.text(tick, -0.4, str(tick), ha="center", va="bottom", in_layout=False)
     axes.plot([1, 1 + diagram.distance], [-2.1, -2.1], color=INK, linewidth=2)
-    axes.text(1, -2.4, f"critical difference {diagram.distance:.2f}", ha="left", va="bottom")
+    text = f"critical difference {diagram.distance:.2f}"
+    axes.text(1, -2.4, text, ha="left", va="bottom", in_layout=False)
     for i, (best, worst) in enumerate(diagram.bars):
         y = 0.55 + 0.45 * i
         axes.plot(
@@ -99,4 +107,5 @@ def _draw_diagram(axes: Axes, diagram: Diagram, depth: float) -> None:
         x = 1 - 0.15 if left else high + 0.15
         axes.plot([rank, rank, x], [0, y, y], color=INK, linewidth=0.7)
         text = f"{label}  {rank:.2f}" if left else f"{rank:.2f}  {label}"
-        axes.text(x - 0.08 if left else x + 0.08, y, text, ha="right" if left else "left", va="center")
+        place: dict[str, Any] = {"ha": "right" if left else "left", "va": "center", "in_layout": False}
+        axes.text(x - 0.08 if left else x + 0.08, y, text, **place)

@@ -64,7 +64,7 @@ def draw_synthesis(made: list[Synthesis]) -> Figure:
         grid = figure.subplots(len(made), n_columns, squeeze=False)
         for row, synthesis in zip(grid, made, strict=True):
             for axes, image in zip(row, synthesis.images, strict=True):
-                axes.imshow(image.squeeze(), cmap="gray", vmin=0, vmax=1)
+                axes.imshow(image.squeeze(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
                 axes.set(xticks=[], yticks=[])
                 axes.spines[:].set_visible(False)
             row[0].set_ylabel(synthesis.label, rotation=0, ha="right", va="center")
