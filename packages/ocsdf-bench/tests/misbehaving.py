@@ -85,9 +85,16 @@ class Misbehaving(Centre):
 
 
 class False_(Centre):
-    """States a constant that is half the true one."""
+    """States a constant that is half the true one, or bounds that are a share of the true ones."""
 
     lipschitz = 0.5
+
+    def bounded(self, share):
+        self.lipschitz = 1.0
+        self.score_bounds = lambda X, radii: tuple(
+            self.anomaly_score(X) + side * share * radii[:, None] for side in (-1, 1)
+        )
+        return self
 
 
 def _centre(*, seed, shift: float = 0.0, sleep: float = 0.0, noise: float = 0.0):
@@ -98,8 +105,8 @@ def _misbehaving(*, seed, how: str):
     return Misbehaving(how)
 
 
-def _false(*, seed):
-    return False_(seed)
+def _false(*, seed, bounds: float = 0.0):
+    return False_(seed).bounded(bounds) if bounds else False_(seed)
 
 
 for name, build, deterministic in (

@@ -62,8 +62,20 @@ def test_width_and_margin_of_the_papers_recipe_are_recorded() -> None:
 
 def test_novelty_is_the_recipe_of_rows_without_anomalies() -> None:
     budget = fitted(rows(60), recipe="novelty").budget
-    assert budget["layers"] == ["References(count=1024, rank=0.005, trim=0.0)"]
+    assert budget["layers"] == [
+        "References(count=1024, rank=0.0, trim=(0.0, 0.0, 0.0, 0.6), neighbours=0.005)"
+    ]
     assert budget["steps"] == 0
+
+
+def test_a_distance_to_references_states_bounds_of_its_own_and_a_network_its_constant() -> None:
+    detector, radii = fitted(rows()), np.array([0.1, 1.0])
+    low, high = detector.score_bounds(rows(), radii)
+    score = detector.anomaly_score(rows())
+    assert (low <= score).all()
+    assert (score <= high).all()
+    assert ((high - low).mean(axis=1) < 0.95 * 2 * radii).all()
+    assert fitted(rows(), **SMALL).score_bounds is None
 
 
 def test_the_domain_may_be_given_and_is_that_of_the_pixels_for_images() -> None:

@@ -82,6 +82,26 @@ def test_attacked_is_reported_beside_clean_and_certified_of_the_same_rows():
     assert {m.value for m in found if m.threat == "normals"} == {1.0}
 
 
+def test_a_detectors_own_bounds_take_the_place_of_its_constant_which_is_reported_beside():
+    y, score = np.array([0, 0, 1, 1]), np.array([0.0, 1.0, 3.0, 9.0])
+    bounds = {1.25: np.array([1.0, 2.0, 1.75, 7.75])}  # by its constant the normals reach 1.25 and 2.25
+    found = {
+        (m.metric, m.radius, m.threat): m.value
+        for m in measure_certified(y, score, 1.0, [0.0, 1.25], ["both", "normals"], bounds)
+    }
+    assert found["certified_auroc", 0.0, "both"] == 1.0
+    assert found["certified_auroc", 1.25, "both"] == 0.75
+    assert found["certified_auroc:constant", 1.25, "both"] == 0.75
+    assert found["certified_fpr_at_95_tpr", 1.25, "both"] == 0.5
+    assert found["certified_auroc", 1.25, "normals"] == 1.0
+    assert ("certified_auroc:constant", 0.0, "both") not in found
+    tighter = {1.25: np.array([0.5, 1.5, 1.75, 7.75])}
+    values = {m.metric: m.value for m in measure_certified(y, score, 1.0, [1.25], ["both"], tighter)}
+    assert (values["certified_auroc"], values["certified_auroc:constant"]) == (1.0, 0.75)
+    attacked = measure_attacked("x", y, score, score, 1.25, ["both"], 1.0, tighter)
+    assert {m.metric: m.value for m in attacked}["certified_auroc"] == 1.0
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_scores_that_are_not_finite_are_refused_with_their_place(bad):
     with pytest.raises(ScoreError, match="in 1 of 3 rows, first at 1"):

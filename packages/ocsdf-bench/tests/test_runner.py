@@ -171,6 +171,24 @@ def test_a_false_certificate_fails_the_run_loudly(tmp_path):
     assert "The stated constant is no bound" in run.reason
 
 
+@pytest.mark.parametrize(("share", "status"), [(0.9, "failed"), (1.0, "ok")])
+def test_false_bounds_of_a_detectors_own_fail_the_run_and_true_ones_are_stored(tmp_path, share, status):
+    body = f'[[detectors]]\nname = "FalseCertificate"\nparams = {{bounds = {share}}}'
+    attack = '\n[[attacks]]\nname = "l2-pgd-reference"\nradii = [0.3]'
+    _, (run,) = _run(tmp_path, body + attack)
+    assert run.status == status
+    if status == "failed":
+        assert "outside of the bounds" in run.reason
+        return
+    assert ("certified_auroc:constant", 0.1) in {(m.metric, m.radius) for m in run.metrics}
+    arrays = read_scores(tmp_path / "out", run)
+    moved = np.where(arrays["y"] == 1, -0.3, 0.3)
+    np.testing.assert_allclose(arrays["bound:0.3"], arrays["score"] + moved)
+    # Nothing is proven at other radii: the stored scores do not answer a suite that asks for them.
+    _, (run,) = _run(tmp_path, body, HEAD.replace("0.1", "0.2"))
+    assert "bound:0.2" in read_scores(tmp_path / "out", run)
+
+
 def test_an_attack_a_detector_can_not_be_read_by_is_a_note_or_where_it_is_named_a_failure(tmp_path):
     attack = '\n[[attacks]]\nname = "l2-pgd-reference"\nradii = [0.3]'
     _, (run, _) = _run(tmp_path, '[[detectors]]\nname = "Capped"' + attack)

@@ -90,3 +90,15 @@ def test_the_domain_of_standardised_cifar_is_the_papers() -> None:
     low, high = (np.array([0.0, 1.0])[:, None] - MEAN) / DEVIATION
     assert low.min() == pytest.approx(-2.1, abs=0.15)
     assert high.max() == pytest.approx(2.14, abs=0.02)
+
+
+def test_bounds_in_pixels_are_those_of_the_stretched_radius() -> None:
+    composed, own = seen("OCSDF", recipe="detection")
+    for ours, theirs in zip(
+        composed.score_bounds(images(), np.array([0.0, 0.1])),
+        own.score_bounds((images() - MEAN) / DEVIATION, np.array([0.0, 0.1 / 0.2435])),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    with pytest.raises(AttributeError):
+        seen("Mean-distance")[0].score_bounds  # noqa: B018

@@ -8,7 +8,7 @@ from ocsdf._network import references
 from ocsdf._references import References
 
 
-def net(rows: np.ndarray, members: int = 1, **settings: float) -> object:
+def net(rows: np.ndarray, members: int = 1, **settings: object) -> object:
     return build((References(**settings),), rows, members=members, rng=np.random.default_rng(0))
 
 
@@ -16,7 +16,18 @@ def test_value_is_minus_the_distance_to_the_fourth_nearest_reference():
     rng = np.random.default_rng(1)
     rows, x = rng.normal(size=(50, 3)), rng.normal(size=(20, 3))
     distances = np.sort(np.linalg.norm(x[:, None] - rows[None], axis=-1), axis=1)
-    np.testing.assert_allclose(net(rows, trim=0.0)(x), -distances[:, 3], rtol=1e-12)
+    np.testing.assert_allclose(net(rows, trim=0.0, neighbours=0.0)(x), -distances[:, 3], rtol=1e-12)
+
+
+def test_value_is_the_root_mean_square_distance_to_the_neighbourhood_that_it_is_nearest_to():
+    rng = np.random.default_rng(1)
+    rows, x = rng.normal(size=(50, 3)), rng.normal(size=(20, 3))
+    order = np.argsort(np.linalg.norm(rows[:, None] - rows[None], axis=-1), axis=1)[:, :6]  # a row and five
+    squares = ((x[:, None] - rows[None]) ** 2).sum(axis=-1)
+    witnessed = np.sort(np.sqrt(squares[:, order].mean(axis=-1)), axis=1)
+    for rank, k in ((0.0, 0), (0.1, 5)):
+        value = net(rows, trim=0.0, neighbours=0.1, rank=rank)(x)
+        np.testing.assert_allclose(value, -witnessed[:, k], rtol=1e-12)
 
 
 def test_trim_drops_a_small_far_cluster_and_keeps_the_rest():
@@ -25,6 +36,61 @@ def test_trim_drops_a_small_far_cluster_and_keeps_the_rest():
     points = net(rows, trim=0.05).params[0]["points"]
     assert points.shape == (1, 95, 2)
     assert points.max() < 10
+
+
+def test_each_network_takes_its_own_trim_and_repeats_what_is_left():
+    rows = np.random.default_rng(2).normal(size=(40, 2))
+    found = net(rows, members=3, trim=(0.0, 0.5), neighbours=0.0).params[0]["points"]
+    assert [len(np.unique(points, axis=0)) for points in found] == [40, 20, 40]
+    assert found.shape == (3, 40, 2)
+
+
+def test_bounds_are_reached_on_a_line():
+    f = net(np.arange(8.0)[:, None], trim=0.0, neighbours=0.0)  # the fourth nearest of 0 ... 7
+    low, high = f.layers[0].bounds(f.params[0], np.full((1, 1, 1), 10.0), np.array([0.0, 2.0]))
+    np.testing.assert_allclose(low[:, 0, 0], [-6.0, -8.0], rtol=1e-14)
+    np.testing.assert_allclose(high[:, 0, 0], [-6.0, -4.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("settings", [{}, {"rank": 0.0}, {"neighbours": 0.0}, {"trim": (0.0, 0.5)}])
+def test_no_attack_leaves_the_bounds_and_they_are_never_wider_than_the_constant_says(
+    settings: dict[str, float],
+):
+    rng = np.random.default_rng(7)
+    rows = rng.normal(size=(300, 4)) * [1, 2, 3, 0.1]
+    detector = OCSDF(network=references(**settings), scale="none", max_steps=0, random_state=0).fit(rows)
+    x, radii = rng.normal(size=(50, 4)) * 2, np.array([0.0, 0.05, 0.3, 2.0])
+    low, high = detector.score_bounds(x, radii)
+    clean, certificate = detector.score_samples(x), detector.certify(x)
+    assert (low[0] == clean).all()
+    assert (high[0] == clean).all()
+    assert (low >= certificate.lower(radii)).all()
+    assert (high <= certificate.upper(radii)).all()
+    assert (np.diff(low, axis=0) <= 0).all()
+    assert (np.diff(high, axis=0) >= 0).all()
+    for lower, upper, radius in zip(low, high, radii, strict=True):
+        for side in (-1, 1):
+            moved = x.copy()
+            for _ in range(30):  # steepest steps of the full length, projected on the ball
+                moved += side * radius / 5 * detector.input_gradient(moved) + radius / 50 * rng.normal(
+                    size=x.shape
+                )
+                step = moved - x
+                moved = (
+                    x
+                    + step * np.minimum(1, radius / np.maximum(np.linalg.norm(step, axis=1), 1e-300))[:, None]
+                )
+                score = detector.score_samples(moved)
+                assert (lower <= score).all()
+                assert (score <= upper).all()
+
+
+def test_a_row_at_the_centre_of_its_neighbours_can_hardly_be_moved():
+    square = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    detector = OCSDF(network=references(trim=0.0), scale="none", max_steps=0, random_state=0).fit(square)
+    low, high = detector.score_bounds([[0.0, 0.0], [3.0, 0.0]], 0.75)  # one reference: mean 0, height 1
+    np.testing.assert_allclose(low, [-np.hypot(0.75, 1), -np.hypot(3.75, 1)], atol=1e-6)
+    np.testing.assert_allclose(high, [-1.0, -np.hypot(2.25, 1)], atol=1e-6)
 
 
 def test_no_pair_of_rows_is_steeper_than_one():
@@ -50,6 +116,10 @@ def test_gradients_match_central_differences():
         up["points"][point[0], point[1], column] += step
         difference = (type(f)(f.layers, (up,), f.input_shape).forward(rows)[0] - f.forward(rows)[0]).sum()
         assert difference / step == pytest.approx(moved["points"][point[0], point[1], column], abs=1e-4)
+    up = {k: v.copy() for k, v in f.params[0].items()}
+    up["height"][point[0], point[1]] += step
+    difference = (type(f)(f.layers, (up,), f.input_shape).forward(rows)[0] - f.forward(rows)[0]).sum()
+    assert difference / step == pytest.approx(moved["height"][point[0], point[1]], abs=1e-4)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 300])
@@ -73,10 +143,14 @@ def test_references_can_be_trained():
     assert moved.lipschitz_ == still.lipschitz_
 
 
-def test_the_novelty_recipe_keeps_every_row_and_looks_past_five():
+def test_the_novelty_recipe_keeps_every_row_in_three_of_four_networks():
     line = np.arange(1024.0)[:, None]
     model = OCSDF.novelty(scale="none", random_state=0).fit(line)
-    assert model.score_samples([[0.0], [512.0], [1033.0]]).tolist() == [-5.0, -3.0, -15.0]
+    # Six rows in a line have a height of sqrt(35 / 12); the fourth network keeps 40 % of them.
+    nearest = model.net_.forward(np.zeros((4, 1, 1)))[0][:, 0]
+    np.testing.assert_allclose(nearest[:3], -np.hypot(2.5, np.sqrt(35 / 12)), rtol=1e-6)
+    kept = [len(np.unique(points)) for points in model.net_.params[0]["points"]]
+    assert kept[3] < 0.4 * 1024 + 2 < kept[0]
     assert 1 <= model.lipschitz_ < 1 + 1e-12
 
 
@@ -84,4 +158,4 @@ def test_the_novelty_recipe_draws_different_rows_for_each_network():
     rows = np.random.default_rng(0).normal(size=(5000, 2))
     points = OCSDF.novelty(random_state=0).fit(rows).net_.params[0]["points"]
     assert points.shape == (4, 1024, 2)
-    assert len(np.unique(points.reshape(-1, 2), axis=0)) > 2048
+    assert not np.isin(points[0], points[1]).any()

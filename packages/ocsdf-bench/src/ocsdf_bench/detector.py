@@ -17,6 +17,8 @@ class Detector(Protocol):
 
     lipschitz : float, a *proven* l2 Lipschitz constant of ``anomaly_score`` in the units of the X it was
         given, known after fit; certified metrics are computed for any detector that has one.
+    score_bounds(X, radii) -> (low, high), arrays (n_radii, n) : what is proven of each row's anomaly score
+        under an l2 attack of each radius, where that is more than the constant proves; None where it is not.
     gradient(X) -> array like X : gradient of ``anomaly_score``, for NumPy attacks.
     tensorflow_score(x: tf.Tensor) -> tf.Tensor (n,) : differentiable ``anomaly_score``, for Foolbox.
     budget : dict[str, Any], what was reduced or resolved ("steps": 1000), known after fit.

@@ -17,7 +17,7 @@ import numpy as np
 from ocsdf_bench.attack import ATTACKS, attack_scores
 from ocsdf_bench.dataset import DATASETS, Data, DataUnavailableError, Source
 from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
-from ocsdf_bench.measure import attacked_name, measure
+from ocsdf_bench.measure import attacked_name, bound_name, measure
 from ocsdf_bench.metric import Measurement, require_scores
 from ocsdf_bench.plugin import load_plugins
 from ocsdf_bench.probe import probe
@@ -102,11 +102,13 @@ def _execute(
     found.arrays = {"score": score, "y": split.y_test}
     if card.kind == "image" and not info.transductive:
         found.arrays["score_train"] = _score_of_training(detector, split.X_train[rows], spec.seed)
+    step[0] = "certify"
+    found.arrays |= _proven(detector, split, spec)
     step[0] = "attack"
     for attack in spec.attacks:
         surrogate = _surrogate(attack, data, split.X_train[rows], spec.seed)
         found.arrays |= _attacked(
-            attack, info, detector, surrogate, split, score, lipschitz, spec.seed, budget
+            attack, info, detector, surrogate, split, found.arrays, lipschitz, spec.seed, budget
         )
     step[0] = "probe"
     flags = probe(detector, info, split, score, spec.seed)
@@ -158,6 +160,17 @@ def _score_of_training(detector: Detector, X: np.ndarray, seed: int) -> np.ndarr
     return require_scores(detector.anomaly_score(X[rows]), len(rows))
 
 
+def _proven(detector: Detector, split: Split, spec: RunSpec) -> dict[str, np.ndarray]:
+    """The worst scores that the detector's own proof leaves possible, at each radius; none without one."""
+    prove = getattr(detector, "score_bounds", None)
+    radii = sorted({*spec.radii, *(radius for attack in spec.attacks for radius in attack.radii)})
+    if prove is None or not radii:
+        return {}
+    low, high = prove(split.X_test, np.array(radii))
+    worst = np.where(split.y_test == 1, low, high)
+    return {bound_name(radius): row for radius, row in zip(radii, worst, strict=True)}
+
+
 def _surrogate(plan: AttackPlan, data: Data, X: np.ndarray, seed: int) -> Detector | None:
     """What a transfer attack looks at, fitted on the rows that the attacked detector was fitted on."""
     name = ATTACKS[plan.name].surrogate
@@ -174,13 +187,13 @@ def _attacked(
     detector: Detector,
     surrogate: Detector | None,
     split: Split,
-    score: np.ndarray,
+    clean: dict[str, np.ndarray],
     lipschitz: float | None,
     seed: int,
     budget: dict[str, Any],
 ) -> dict[str, np.ndarray]:
     """Arrays of one attack (see ``measure``); none, and a note, where it can not be made."""
-    attack = ATTACKS[plan.name]
+    attack, score = ATTACKS[plan.name], clean["score"]
     obstacle = ""
     if attack.needs and getattr(surrogate or detector, attack.needs, None) is None:
         obstacle = f"needs `{attack.needs}`, which {info.name} has not"
@@ -209,6 +222,8 @@ def _attacked(
         worst = np.where(direction * (worst - score[rows]) > 0, worst, score[rows])
         if lipschitz is not None:
             _require_certified(plan.name, score[rows], worst, radius, lipschitz)
+        if bound_name(radius) in clean:
+            _require_inside(plan.name, direction, clean[bound_name(radius)][rows], worst, radius)
         arrays[attacked_name(plan.name, radius)] = worst
     return arrays
 
@@ -235,6 +250,17 @@ def _require_certified(
         raise CertificateError(
             f"attack {attack!r} moved the score of {len(broken)} rows further than lipschitz * radius = "
             f"{lipschitz * radius:.6g}: row {row} by {moved[row]:.6g}. The stated constant is no bound."
+        )
+
+
+def _require_inside(
+    attack: str, direction: np.ndarray, bound: np.ndarray, worst: np.ndarray, radius: float
+) -> None:
+    broken = np.flatnonzero(direction * (worst - bound) > 1e-5 * (1.0 + np.abs(bound)))
+    if len(broken):
+        raise CertificateError(
+            f"attack {attack!r} at radius {radius:g} moved {len(broken)} scores outside of the bounds that "
+            f"the detector states: row {broken[0]} to {worst[broken[0]]:.6g}, past {bound[broken[0]]:.6g}."
         )
 
 

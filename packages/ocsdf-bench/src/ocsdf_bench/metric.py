@@ -5,13 +5,14 @@ Scores are anomaly scores (higher = more anomalous), labels 1 = anomaly. No metr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-THREATS = ("anomalies", "normals", "both")
+MOVES = {"anomalies": (1,), "normals": (0,), "both": (0, 1)}  # labels of the rows that a threat moves
+THREATS = tuple(MOVES)
 
 
 class ScoreError(ValueError):
@@ -103,24 +104,39 @@ def measure_certified(
     lipschitz: float,
     radii: Iterable[float],
     threats: Iterable[str],
+    bounds: Mapping[float, np.ndarray] | None = None,
 ) -> list[Measurement]:
-    """Certified metrics at each radius under each threat, for a proven ``lipschitz`` of the score."""
-    radii = np.asarray(list(radii), dtype=np.float64)
-    if not len(radii):
-        return []
+    """Certified metrics at each radius under each threat, for a proven ``lipschitz`` of the score.
+
+    ``bounds`` holds by radius the worst scores (n_test,) that a proof of the detector's own leaves possible.
+    Where there is one, it is what the metrics are of; beside the AUROC stands then what the constant alone
+    proves, as ``certified_auroc:constant``.
+    """
     from ocsdf import certified_auroc, certified_average_precision, certified_fpr_at_tpr
 
-    normal, anomaly = -score[y == 0], -score[y == 1]  # the certificate's score is higher = more normal
-    measured = []
+    metrics = {
+        "certified_auroc": certified_auroc,
+        "certified_average_precision": certified_average_precision,
+        "certified_fpr_at_95_tpr": certified_fpr_at_tpr,
+    }
+    measured, radii = [], [float(radius) for radius in radii]
     for threat in threats:
-        for name, certified in (
-            ("certified_auroc", certified_auroc),
-            ("certified_average_precision", certified_average_precision),
-            ("certified_fpr_at_95_tpr", certified_fpr_at_tpr),
-        ):
-            values = certified(normal, anomaly, radii, lipschitz=lipschitz, threat=threat)
-            pairs = zip(radii, np.atleast_1d(values), strict=True)
-            measured += [Measurement(name, float(v), float(r), threat) for r, v in pairs]
+        moved = np.isin(y, MOVES[threat])
+        for name, certified in metrics.items():
+            for radius in radii:
+                bound = (bounds or {}).get(radius)
+                # The certificate's score is higher = more normal.
+                constant = certified(
+                    -score[y == 0], -score[y == 1], radius, lipschitz=lipschitz, threat=threat
+                )
+                if bound is None:
+                    measured.append(Measurement(name, float(constant), radius, threat))
+                    continue
+                worst = -np.where(moved, bound, score)
+                value = certified(worst[y == 0], worst[y == 1], 0.0, lipschitz=1.0)
+                measured.append(Measurement(name, float(value), radius, threat))
+                if name == "certified_auroc":
+                    measured.append(Measurement(f"{name}:constant", float(constant), radius, threat))
     return measured
 
 
@@ -132,18 +148,19 @@ def measure_attacked(
     radius: float,
     threats: Iterable[str],
     lipschitz: float | None,
+    bounds: Mapping[float, np.ndarray] | None = None,
 ) -> list[Measurement]:
     """Attacked AUROC beside the clean and the certified one of the same rows, threat and radius."""
     n_test, measured = len(y), []
     for threat in threats:
-        moved = np.isin(y, {"anomalies": (1,), "normals": (0,), "both": (0, 1)}[threat])
+        moved = np.isin(y, MOVES[threat])
         under_attack = auroc(y, np.where(moved, attacked, clean))
         measured += [
             Measurement(f"attacked_auroc:{attack}", under_attack, radius, threat, n_test),
             Measurement("auroc", auroc(y, clean), radius, threat, n_test),
         ]
         if lipschitz is not None:
-            bound = measure_certified(y, clean, lipschitz, [radius], [threat])[0]
+            bound = measure_certified(y, clean, lipschitz, [radius], [threat], bounds)[0]
             measured.append(Measurement("certified_auroc", bound.value, radius, threat, n_test))
     return measured
 

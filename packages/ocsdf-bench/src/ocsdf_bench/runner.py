@@ -18,7 +18,7 @@ from ocsdf_bench.dataset import DATASETS, DataCorruptError, DataUnavailableError
 from ocsdf_bench.detector import DETECTORS
 from ocsdf_bench.execution import Execution, execute, public_reason
 from ocsdf_bench.isolation import Job, Outcome, isolate
-from ocsdf_bench.measure import measure
+from ocsdf_bench.measure import bounds_suffice, measure
 from ocsdf_bench.plugin import load_plugins
 from ocsdf_bench.provenance import git_state, hardware, versions
 from ocsdf_bench.registry import Registry
@@ -217,6 +217,8 @@ class _Session:
         try:
             arrays = read_scores(self.store.directory, run)
         except (FileNotFoundError, StoreCorruptError):
+            return False
+        if not bounds_suffice(spec, arrays):
             return False
         fresh = replace(
             run,

@@ -45,9 +45,14 @@ class Standardised:
     @property
     def lipschitz(self) -> float | None:
         own = self._detector.lipschitz
+        return None if own is None else float(np.nextafter(own * self._stretch, np.inf))
+
+    @property
+    def score_bounds(self) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None:
+        own = self._detector.score_bounds
         if own is None:
             return None
-        return float(np.nextafter(own * np.nextafter(np.max(1 / self._deviation), np.inf), np.inf))
+        return lambda X, radii: own(self._seen(X), np.nextafter(radii * self._stretch, np.inf) * (radii > 0))
 
     @property
     def gradient(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -59,6 +64,10 @@ class Standardised:
         own = self._detector.tensorflow_score
         mean, deviation = self._mean.astype(np.float32), self._deviation.astype(np.float32)
         return lambda x: own((x - mean) / deviation)
+
+    @property
+    def _stretch(self) -> float:
+        return float(np.nextafter(np.max(1 / self._deviation), np.inf))
 
     def _seen(self, X: np.ndarray) -> np.ndarray:
         return (X - self._mean) / self._deviation

@@ -1,4 +1,7 @@
-"""A Lipschitz constant on a ball: the gradient at its centre, and how far the gradient can turn inside it."""
+"""What is proven on a ball around a row: the range of the score, and a Lipschitz constant.
+
+The constant is the gradient at the centre, and how far the gradient can turn inside the ball.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,44 @@ from ocsdf._references import References
 SLACK = 1 + 1e-9  # covers the float64 rounding of norms, distances and slopes below
 
 Enclosure = tuple[np.ndarray, np.ndarray]
+
+
+def score_bounds(net: LipschitzNet, x: np.ndarray, radii: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest score (n_radii, n) that is possible on the balls around each row of ``x``.
+
+    As exact as the value itself: ``net.rounding`` is to be added on both sides. References have their own
+    proof (:meth:`References.bounds`); any other network moves by its constant on the ball, or the global one
+    where its layers have no rule for the ball.
+
+    Parameters
+    ----------
+    net : LipschitzNet
+    x : array (n, ...)
+        Rows as the network sees them.
+    radii : array (n_radii,)
+        l2, unit of the scaled features, >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocsdf import build, references
+    >>> rows = np.random.default_rng(0).normal(size=(300, 2))
+    >>> net = build(references(), rows, rng=np.random.default_rng(0))
+    >>> low, high = score_bounds(net, np.zeros((1, 2)), np.array([0.1]))
+    >>> bool(high[0, 0] - low[0, 0] < 0.2)  # less than what the constant 1 says
+    True
+    """
+    if len(net.layers) == 1 and isinstance(net.layers[0], References):
+        rows = np.broadcast_to(np.asarray(x, net.dtype), (net.members, *np.shape(x)))
+        low, high = net.layers[0].bounds(net.params[0], rows, radii)
+        return low.mean(axis=1), high.mean(axis=1)
+    ruled = all(_enclose.dispatch(type(layer)) is not _enclose.dispatch(object) for layer in net.layers)
+    value = net(x)
+    constants = [local_lipschitz(net, x, radius) if ruled else net.lipschitz() for radius in radii]
+    reach = np.stack(
+        [constant * radius * SLACK + 0 * value for constant, radius in zip(constants, radii, strict=True)]
+    )
+    return value - reach, value + reach
 
 
 def local_lipschitz(net: LipschitzNet, x: np.ndarray, radius: float) -> np.ndarray:
@@ -110,11 +151,15 @@ def _sort(
 def _references(
     layer: References, params: Params, x: Any, slope: Any, error: Any, reach: Any, constant: Any
 ) -> Enclosure:
-    """Directions from all references whose distance may become the k-th smallest, and how far they turn."""
+    """Directions from all references whose distance may become the k-th smallest, and how far they turn.
+
+    With the height as one dimension more a direction is a unit vector there; its shadow here is shorter.
+    """
     rows, points = x.reshape(*x.shape[:2], -1), params["points"]
-    scale = np.sqrt((rows**2).sum(axis=-1)) + np.sqrt((points**2).sum(axis=-1)).max(axis=-1, keepdims=True)
+    lengths = (points**2).sum(axis=-1) + params["height"] ** 2
+    scale = np.sqrt((rows**2).sum(axis=-1)) + np.sqrt(lengths).max(axis=-1, keepdims=True)
     blur = 1e-6 * scale[..., None]  # a distance from the products below is off by 1e-7 of the scale at most
-    squares = (rows**2).sum(axis=-1)[..., None] + (points**2).sum(axis=-1)[:, None]
+    squares = (rows**2).sum(axis=-1)[..., None] + lengths[:, None]
     distance = np.sqrt(np.maximum(squares - 2 * rows @ points.swapaxes(-1, -2), 0.0))
     rank = layer.rank_among(points.shape[1])
     kth = np.partition(distance, rank, axis=-1)[..., rank, None]
@@ -124,7 +169,8 @@ def _references(
     count = near.sum(axis=-1, keepdims=True)
     centre = (inverse.sum(axis=-1, keepdims=True) * rows - inverse @ points) / count
     along = (rows * centre).sum(axis=-1)[..., None] - centre @ points.swapaxes(-1, -2)
-    apart = 1 - 2 * along * inverse + (centre**2).sum(axis=-1)[..., None]
+    shadow = 1 - (params["height"][:, None] * inverse) ** 2
+    apart = shadow - 2 * along * inverse + (centre**2).sum(axis=-1)[..., None]
     # Half the sphere can be turned through by a step as long as the distance, 2 apart at most.
     turn = np.where(moved + blur < distance, np.sqrt(2) * (moved + blur) * inverse, 2.0)
     spread = np.where(near, np.sqrt(np.maximum(apart, 0.0)) + turn, 0.0).max(axis=-1)

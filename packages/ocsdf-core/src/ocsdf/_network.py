@@ -203,15 +203,20 @@ def dense(hidden: Sequence[int] = (64, 64, 64, 64), sort: int | None = 2) -> tup
     return (*layers, Dense(1))
 
 
-def references(count: int = 256, rank: float = 0.04, trim: float = 0.15) -> tuple[Layer, ...]:
-    """The distance to trimmed reference rows: the network of the detection recipe.
+def references(
+    count: int = 256,
+    rank: float = 0.04,
+    trim: float | tuple[float, ...] = 0.15,
+    neighbours: float = 0.08,
+) -> tuple[Layer, ...]:
+    """The distance to trimmed references: the network of the detection recipe.
 
     Examples
     --------
     >>> references(trim=0.3)
-    (References(count=256, rank=0.04, trim=0.3),)
+    (References(count=256, rank=0.04, trim=0.3, neighbours=0.08),)
     """
-    return (References(count, rank, trim),)
+    return (References(count, rank, trim, neighbours),)
 
 
 def patches(count: int | None = None, directions: int | None = None) -> tuple[Layer, ...]:

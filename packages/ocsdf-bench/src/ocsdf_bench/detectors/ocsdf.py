@@ -71,6 +71,19 @@ class OCSDFDetector:
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
         return -self._model.score_samples(self._rows(X))
 
+    @property
+    def score_bounds(self) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None:
+        """For a distance to references; other networks move as their constant says, or nearly so."""
+        from ocsdf import References
+
+        if not all(isinstance(layer, References) for layer in self._model.net_.layers):
+            return None
+        return self._bounds
+
+    def _bounds(self, X: np.ndarray, radii: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._model.score_bounds(self._rows(X), radii)
+        return -high, -low
+
     def gradient(self, X: np.ndarray) -> np.ndarray:
         return -self._model.input_gradient(self._rows(X)).reshape(X.shape)
 
