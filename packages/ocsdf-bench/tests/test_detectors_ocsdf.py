@@ -27,7 +27,13 @@ def fitted(X: np.ndarray, **params: Any) -> Any:
 def test_build_has_every_parameter_of_the_estimator_that_the_benchmark_does_not_set() -> None:
     ours = set(inspect.signature(DETECTORS["OCSDF"].build).parameters)
     theirs = set(inspect.signature(OCSDF).parameters)
-    assert ours - {"seed", "recipe"} == theirs - {"scale", "random_state", "verbose", "contamination"}
+    distance = {"count", "rank", "neighbours", "squash"}
+    assert ours - {"seed", "recipe"} - distance == theirs - {
+        "scale",
+        "random_state",
+        "verbose",
+        "contamination",
+    }
 
 
 def test_the_score_is_minus_f_with_its_constant() -> None:
@@ -76,6 +82,18 @@ def test_a_distance_to_references_states_bounds_of_its_own_and_a_network_its_con
     assert (score <= high).all()
     assert ((high - low).mean(axis=1) < 0.95 * 2 * radii).all()
     assert fitted(rows(), **SMALL).score_bounds is None
+
+
+def test_settings_of_the_distance_reach_its_references() -> None:
+    detector = fitted(rows(), count=40, rank=0.0, neighbours=0.1, squash="clip", trim=0.3)
+    assert detector.budget["layers"] == [
+        "Squash(curve='clip', limit=2.0)",
+        "References(count=40, rank=0.0, trim=0.3, neighbours=0.1)",
+    ]
+    assert detector.budget["steps"] == 0
+    assert detector.score_bounds is not None
+    default = fitted(rows(), neighbours=0.08).anomaly_score(rows())
+    np.testing.assert_array_equal(default, fitted(rows()).anomaly_score(rows()))
 
 
 def test_the_domain_may_be_given_and_is_that_of_the_pixels_for_images() -> None:

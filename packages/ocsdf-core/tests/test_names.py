@@ -25,6 +25,7 @@ PUBLIC = [
     "OCSDF",
     "References",
     "Residual",
+    "Squash",
     "affine_warp",
     "build",
     "certified_accuracy",

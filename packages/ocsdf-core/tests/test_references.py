@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ocsdf import OCSDF, build
+from ocsdf import OCSDF, Dense, Squash, build
+from ocsdf._layers import Layer
 from ocsdf._network import references
 from ocsdf._references import References
 
@@ -52,13 +53,24 @@ def test_bounds_are_reached_on_a_line():
     np.testing.assert_allclose(high[:, 0, 0], [-6.0, -4.0], rtol=1e-14)
 
 
-@pytest.mark.parametrize("settings", [{}, {"rank": 0.0}, {"neighbours": 0.0}, {"trim": (0.0, 0.5)}])
+@pytest.mark.parametrize(
+    "layers",
+    [
+        references(),
+        references(rank=0.0),
+        references(neighbours=0.0),
+        references(trim=(0.0, 0.5)),
+        (Squash("asinh", 1.0), *references()),
+        (Squash("clip"), Dense(3), *references()),
+    ],
+    ids=str,
+)
 def test_no_attack_leaves_the_bounds_and_they_are_never_wider_than_the_constant_says(
-    settings: dict[str, float],
+    layers: tuple[Layer, ...],
 ):
     rng = np.random.default_rng(7)
     rows = rng.normal(size=(300, 4)) * [1, 2, 3, 0.1]
-    detector = OCSDF(network=references(**settings), scale="none", max_steps=0, random_state=0).fit(rows)
+    detector = OCSDF(network=layers, scale="none", max_steps=0, random_state=0).fit(rows)
     x, radii = rng.normal(size=(50, 4)) * 2, np.array([0.0, 0.05, 0.3, 2.0])
     low, high = detector.score_bounds(x, radii)
     clean, certificate = detector.score_samples(x), detector.certify(x)

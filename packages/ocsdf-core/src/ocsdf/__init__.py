@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ocsdf._references import References
     from ocsdf._residual import Residual
     from ocsdf._shape import Channels, DownSample, Flatten
+    from ocsdf._squash import Squash
 
 _HOME = {
     "AffinePatches": "_patches",
@@ -49,6 +50,7 @@ _HOME = {
     "OCSDF": "_estimator",
     "References": "_references",
     "Residual": "_residual",
+    "Squash": "_squash",
     "affine_warp": "_negatives",
     "build": "_network",
     "certified_accuracy": "_certified",
@@ -85,6 +87,7 @@ __all__ = [
     "OCSDF",
     "References",
     "Residual",
+    "Squash",
     "affine_warp",
     "build",
     "certified_accuracy",

@@ -23,8 +23,8 @@ def score_bounds(net: LipschitzNet, x: np.ndarray, radii: np.ndarray) -> tuple[n
     """Lowest and highest score (n_radii, n) that is possible on the balls around each row of ``x``.
 
     As exact as the value itself: ``net.rounding`` is to be added on both sides. References have their own
-    proof (:meth:`References.bounds`); any other network moves by its constant on the ball, or the global one
-    where its layers have no rule for the ball.
+    proof (:meth:`References.bounds`), behind other layers too; any other network moves by its constant on the
+    ball, or by the global one where its layers have no rule for the ball.
 
     Parameters
     ----------
@@ -44,9 +44,13 @@ def score_bounds(net: LipschitzNet, x: np.ndarray, radii: np.ndarray) -> tuple[n
     >>> bool(high[0, 0] - low[0, 0] < 0.2)  # less than what the constant 1 says
     True
     """
-    if len(net.layers) == 1 and isinstance(net.layers[0], References):
+    last = net.layers[-1]
+    if isinstance(last, References):
         rows = np.broadcast_to(np.asarray(x, net.dtype), (net.members, *np.shape(x)))
-        low, high = net.layers[0].bounds(net.params[0], rows, radii)
+        for layer, params, constant in zip(net.layers[:-1], net.params, net.constants, strict=False):
+            rows, _ = layer.forward(params, rows)
+            radii = radii * float(constant.max()) * (SLACK if constant.max() != 1 else 1.0)
+        low, high = last.bounds(net.params[-1], rows, radii)
         return low.mean(axis=1), high.mean(axis=1)
     ruled = all(_enclose.dispatch(type(layer)) is not _enclose.dispatch(object) for layer in net.layers)
     value = net(x)

@@ -17,6 +17,7 @@ from ocsdf._patches import AffinePatches
 from ocsdf._pool import L2NormPool
 from ocsdf._references import References
 from ocsdf._shape import Channels
+from ocsdf._squash import Squash
 
 Builder = Callable[..., tuple[Layer, ...]]
 
@@ -266,7 +267,9 @@ def vgg(
 
 def trains_in_numpy(net: LipschitzNet) -> bool:
     """True where NumPy trains faster than TensorFlow: its gradients of sorts are, of convolutions not."""
-    return all(isinstance(layer, Dense | GroupSort | References | AffinePatches) for layer in net.layers)
+    return all(
+        isinstance(layer, Dense | GroupSort | Squash | References | AffinePatches) for layer in net.layers
+    )
 
 
 BUILDERS: dict[str, Builder] = {"dense": dense, "references": references, "patches": patches, "vgg": vgg}

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ocsdf import _check, _conv, _layers, _patches, _pool, _references, _residual, _shape
+from ocsdf import _check, _conv, _layers, _patches, _pool, _references, _residual, _shape, _squash
 from ocsdf._domain import Ball, Box
 from ocsdf._estimator import OCSDF
 from ocsdf._network import LipschitzNet
@@ -22,7 +22,7 @@ from ocsdf._parameters import check_parameters
 
 FORMAT = 1
 KIND = "ocsdf.OCSDF"
-MODULES = (_layers, _references, _patches, _conv, _pool, _shape, _residual)
+MODULES = (_layers, _references, _patches, _conv, _pool, _shape, _residual, _squash)
 LAYERS: dict[str, type] = {
     name: value
     for module in MODULES

@@ -33,12 +33,16 @@ class OCSDFDetector:
         is for protocols that promise training rows without anomalies.
     params : dict
         Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high), a box, or a number, the radius of a ball.
+    distance : dict
+        Of the distance to references in place of ``network``: "count", "rank" and "neighbours" of
+        ``ocsdf.References``, and "squash", the curve of ``ocsdf.Squash`` before it.
     seed : int
     """
 
-    def __init__(self, recipe: str, params: dict[str, Any], seed: int) -> None:
+    def __init__(self, recipe: str, params: dict[str, Any], seed: int, **distance: Any) -> None:
         self._recipe = recipe
         self._params = params
+        self._distance = distance
         self._seed = seed
         self.budget: dict[str, Any] = {}
 
@@ -55,7 +59,7 @@ class OCSDFDetector:
             "images": OCSDF.images,
         }
         create = recipes.get(recipe, OCSDF)
-        params = {**self._length(len(X)), **self._params, **self._domain(X)}
+        params = {**self._length(len(X)), **self._params, **self._domain(X), **self._network()}
         self.__dict__.pop("_compiled", None)  # of an earlier fit
         self._model = create(**params, scale="none", random_state=self._seed).fit(self._rows(X))
         self.lipschitz = self._model.lipschitz_
@@ -76,9 +80,7 @@ class OCSDFDetector:
         """For a distance to references; other networks move as their constant says, or nearly so."""
         from ocsdf import References
 
-        if not all(isinstance(layer, References) for layer in self._model.net_.layers):
-            return None
-        return self._bounds
+        return self._bounds if isinstance(self._model.net_.layers[-1], References) else None
 
     def _bounds(self, X: np.ndarray, radii: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._model.score_bounds(self._rows(X), radii)
@@ -111,6 +113,16 @@ class OCSDFDetector:
             return width
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
         return {**width, "epochs": max(40, -(-_MANY_ROWS_STEPS // per_epoch)), "max_steps": _MANY_ROWS_STEPS}
+
+    def _network(self) -> dict[str, Any]:
+        from ocsdf import Squash, references
+
+        if not self._distance:
+            return {}
+        settings = {"trim": self._params.get("trim", 0.15), **self._distance}
+        curve = settings.pop("squash", None)
+        front = () if curve is None else (Squash(curve),)
+        return {"network": (*front, *references(**settings)), "max_steps": self._params.get("max_steps", 0)}
 
     def _domain(self, X: np.ndarray) -> dict[str, Any]:
         from ocsdf import Ball, Box
@@ -146,11 +158,19 @@ def build(
     outside: str | None = None,
     network: str | None = None,
     engine: str | None = None,
+    count: int | None = None,
+    rank: float | None = None,
+    neighbours: float | None = None,
+    squash: Literal["asinh", "clip"] | None = None,
 ) -> Detector:
-    """OCSDF by one of its recipes, "auto" by what the rows are; None leaves a parameter to the recipe."""
+    """OCSDF by one of its recipes, "auto" by what the rows are; None leaves a parameter to the recipe.
+
+    The last four are those of its distance to references, in place of ``network``.
+    """
     given = {name: value for name, value in locals().items() if value is not None}
+    distance = {name: given.pop(name) for name in ("count", "rank", "neighbours", "squash") if name in given}
     params = {name: value for name, value in given.items() if name not in ("seed", "recipe")}
-    return OCSDFDetector(recipe, params, seed)
+    return OCSDFDetector(recipe, params, seed, **distance)
 
 
 # The paper's images: 70 epochs, the first 10 of them with negatives that do not move.
