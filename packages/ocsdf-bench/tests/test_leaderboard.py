@@ -156,6 +156,25 @@ def test_certified_tables_hold_every_detector_with_a_proven_constant_and_no_othe
         assert values == sorted(values, reverse=True)
 
 
+def test_bounds_row_by_row_have_a_line_below_of_what_the_constant_alone_proves(invented_run):
+    run = invented_run(slope=0.2)
+    weaker = [
+        type(m)("certified_auroc:constant", m.value - 0.05, m.radius, m.threat)
+        for m in run.metrics
+        if m.metric == "certified_auroc"
+    ]
+    both = invented_run(slope=0.2, metrics=(*run.metrics, *weaker))
+    table = _table([both, invented_run("KNN", slope=0.5)], "certified-auroc-summary-both")
+    lines = {(row.cells[0].text, row.cells[1].text): row.cells[2:] for row in table.rows}
+    assert list(lines) == [("OCSDF", ""), ("OCSDF", "by its constant alone"), ("KNN", "")]
+    ours, alone = lines["OCSDF", ""], lines["OCSDF", "by its constant alone"]
+    assert alone[0].value == ours[0].value
+    assert [a.value - b.value for a, b in zip(ours[1:], alone[1:], strict=True)] == pytest.approx([0.05] * 3)
+    assert {cell.mark for cell in alone} == {""}
+    assert "second line" in table.caption
+    assert "second line" not in _table([run], "certified-auroc-summary-both").caption
+
+
 def test_attack_table_shows_clean_attacked_and_certified_of_the_same_rows(invented_runs):
     table = _table(invented_runs, "attack-l2-pgd-both")
     assert [(c.title, c.note) for c in table.columns[2:6]] == [

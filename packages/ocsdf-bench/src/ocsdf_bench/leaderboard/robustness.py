@@ -41,17 +41,24 @@ def _summary(results: Results, metric: str, threat: str) -> Table:
     clean, title = SUMMARIES[metric]
     keys = [key for key in _whole(results, metric) if key.threat == threat]
     first = results.grid(keys[0]).filled()
-    rows = []
+    constant = [Key(f"{metric}:constant", key.radius, threat) for key in keys]
+    rows, ranked = [], []
     for method in first.methods:
-        cells = [text_cell(method.label), text_cell(method_column(results, method).note)]
-        cells += [_mean_cell(results, key, first.blocks, method) for key in [Key(clean), *keys]]
-        rows.append(Row(tuple(cells)))
-    rows = _mark_columns(rows, first.methods, lower=first.key.lower_is_better)
+        lines = [(method_column(results, method).note, keys, method.role != "chosen")]
+        if any(results.values(key, block, method) for key in constant for block in first.blocks):
+            lines.append(("by its constant alone", constant, False))
+        for note, at, counts in lines:
+            cells = [_mean_cell(results, key, first.blocks, method) for key in [Key(clean), *at]]
+            rows.append(Row((text_cell(method.label), text_cell(note), *cells)))
+            ranked.append(counts)
+    alone = len(rows) > len(first.methods)
+    rows = _mark_columns(rows, ranked, lower=first.key.lower_is_better)
     pixels = is_pixels(results)
     caption = (
         f"Mean over {len(first.blocks)} rows, percent. Threat: {THREATS[threat]}. Radius: "
         f"{radius_unit(results)}. A certified value is a proven bound on what any attack of that radius can "
         "leave; every detector with a proven Lipschitz constant has one."
+        + (" A detector that proves bounds row by row has a second line without them." if alone else "")
     )
     titles = ["clean", *(f"radius {radius_text(key.radius or 0.0, pixels)}" for key in keys)]
     columns = (Column("detector", numeric=False), Column("note", numeric=False), *map(Column, titles))
@@ -67,10 +74,10 @@ def _mean_cell(results: Results, key: Key, blocks: tuple, method: Method) -> Cel
     return Cell(percent(mean, std) + (f" [{n}]" if n < len(blocks) else ""), mean)
 
 
-def _mark_columns(rows: list[Row], methods: tuple[Method, ...], *, lower: bool) -> list[Row]:
-    """Best and second of each numeric column among the rows whose parameters saw no label."""
+def _mark_columns(rows: list[Row], ranked: list[bool], *, lower: bool) -> list[Row]:
+    """Best and second of each numeric column among the ranked rows, whose parameters saw no label."""
     cells = [list(row.cells) for row in rows]
-    free = [i for i, method in enumerate(methods) if method.role != "chosen"]
+    free = [i for i, counts in enumerate(ranked) if counts]
     for column in range(2, len(cells[0]) if cells else 0):
         sign = -1 if lower else 1
         values = {i: v for i in free if (v := cells[i][column].value) is not None}
