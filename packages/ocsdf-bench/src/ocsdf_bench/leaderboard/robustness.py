@@ -44,12 +44,13 @@ def _summary(results: Results, metric: str, threat: str) -> Table:
     constant = [Key(f"{metric}:constant", key.radius, threat) for key in keys]
     rows, ranked = [], []
     for method in first.methods:
-        lines = [(method_column(results, method).note, keys, method.role != "chosen")]
+        lines = [(method.label, keys, method.role != "chosen")]
         if any(results.values(key, block, method) for key in constant for block in first.blocks):
-            lines.append(("by its constant alone", constant, False))
-        for note, at, counts in lines:
+            lines.append((f"{method.label}, by its constant alone", constant, False))
+        for label, at, counts in lines:
             cells = [_mean_cell(results, key, first.blocks, method) for key in [Key(clean), *at]]
-            rows.append(Row((text_cell(method.label), text_cell(note), *cells)))
+            note = text_cell(method_column(results, method).note)
+            rows.append(Row((text_cell(label), note, *cells)))
             ranked.append(counts)
     alone = len(rows) > len(first.methods)
     rows = _mark_columns(rows, ranked, lower=first.key.lower_is_better)
