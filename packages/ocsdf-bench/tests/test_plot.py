@@ -34,6 +34,17 @@ def test_figures_are_those_the_runs_have_something_to_show_in(results, invented_
     assert pictures(bare) == ()
 
 
+def test_more_detectors_than_a_figure_tells_apart_are_left_to_the_tables(invented_run):
+    for n, expected in ((14, ["critical-difference", "certified-auroc-both"]), (25, [])):
+        runs = [
+            invented_run(f"D{i:02d}", dataset, slope=0.2)
+            for i in range(n)
+            for dataset in ("wine", "glass", "wbc")
+        ]
+        (many,) = split_results(runs)
+        assert [picture.name for picture in pictures(many)] == [*expected, "auroc-strip"]
+
+
 def test_every_figure_is_drawn_as_well_formed_svg_in_the_colour_of_the_page(results):
     for picture in pictures(results):
         svg = to_svg(picture.draw(), picture.name)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+CURVES = 14  # that colours, markers and dashes tell apart
+RANKED = 24  # labels of a critical-difference diagram
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure of one section that can be drawn when it is needed. ``name`` is unique in its section."""
@@ -59,14 +63,16 @@ def _safe(name: str) -> str:
 
 def _pictures(results: Results) -> Iterator[Picture]:
     grid = results.grid(Key("auroc")).filled()
-    if len(grid.ranked) > 2 and len(grid.blocks) > 2:
+    if 2 < len(grid.ranked) <= RANKED and len(grid.blocks) > 2:
         caption = (
             f"Average rank of AUROC over {len(grid.blocks)} rows, 1 = best. Detectors joined by a bar do not "
             "differ at level 0.05 by Nemenyi's test."
         )
         diagram = critical_difference_diagram(results)
         yield Picture("critical-difference", "Critical differences", caption, diagram.draw, diagram.tikz)
-    for threat in dict.fromkeys(k.threat for k in results.keys("certified_auroc") if k.n_test is None):
+    keys = [k for k in results.keys("certified_auroc") if k.n_test is None]
+    few = [k for k in keys if len(results.grid(k).filled().methods) <= CURVES]  # many are what sweeps are for
+    for threat in dict.fromkeys(k.threat for k in few):
         title = f"Certified AUROC against the radius, {THREATS[threat]}"
         caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
         yield Picture(f"certified-auroc-{threat}", title, caption, partial(draw_certified, results, threat))
@@ -221,15 +227,15 @@ def draw_strip(results: Results) -> Figure:
     """AUROC of each data set and detector as colour and number."""
     grid = results.grid(Key("auroc"))
     n_rows, n_columns = grid.mean.shape
-    with canvas(1.6 + 0.42 * n_columns, 1.5 + 0.2 * n_rows) as (figure, axes):
+    labels = [shorten(method.label, 64) for method in grid.methods]
+    below = 0.3 + 0.05 * max(map(len, labels))
+    with canvas(1.6 + 0.42 * n_columns, below + 0.2 * n_rows) as (figure, axes):
         axes.grid(visible=False)
         image = axes.imshow(100 * grid.mean, cmap="cividis", vmin=30, vmax=100, aspect="auto")
         for i, block in enumerate(grid.blocks):
             for j, method in enumerate(grid.methods):
                 _strip_text(axes, results, block, method, j, i, 100 * grid.mean[i, j])
-        axes.set_xticks(
-            range(n_columns), [shorten(m.label, 24) for m in grid.methods], rotation=50, ha="right"
-        )
+        axes.set_xticks(range(n_columns), labels, rotation=50, ha="right")
         axes.set_yticks(range(n_rows), [shorten(b.label, 24) for b in grid.blocks])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
