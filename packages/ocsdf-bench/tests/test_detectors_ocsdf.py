@@ -27,8 +27,8 @@ def fitted(X: np.ndarray, **params: Any) -> Any:
 def test_build_has_every_parameter_of_the_estimator_that_the_benchmark_does_not_set() -> None:
     ours = set(inspect.signature(DETECTORS["OCSDF"].build).parameters)
     theirs = set(inspect.signature(OCSDF).parameters)
-    distance = {"count", "rank", "neighbours", "squash"}
-    assert ours - {"seed", "recipe"} - distance == theirs - {
+    own = {"seed", "recipe", "count", "rank", "neighbours", "squash", "least_updates", "full_rows"}
+    assert ours - own == theirs - {
         "scale",
         "random_state",
         "verbose",
@@ -50,6 +50,9 @@ def test_the_score_is_minus_f_with_its_constant() -> None:
         (2_001, {}, 1_000),  # 40 epochs of 16 batches are 640
         (10_000, {}, 1_000),
         (2_001, {"max_steps": 30}, 30),
+        (300, {"least_updates": 600}, 600),  # 15 an epoch, as in the authors' notebook
+        (2_001, {"least_updates": 600, "full_rows": 4_000}, 640),
+        (4_001, {"least_updates": 600, "full_rows": 4_000}, 1_000),
     ],
 )
 def test_budget_of_the_papers_recipe(n: int, params: dict[str, Any], steps: int) -> None:

@@ -13,7 +13,8 @@ from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_FEW_ROWS = 2_000  # up to here the paper's 40 epochs are run in full
+_EPOCHS = 40  # of the paper's recipe
+_FEW_ROWS = 2_000  # up to here they are run in full
 _MANY_ROWS_HIDDEN = (256, 256, 256, 256)  # above: a reduced budget
 _MANY_ROWS_STEPS = 1_000
 
@@ -21,8 +22,10 @@ _MANY_ROWS_STEPS = 1_000
 class OCSDFDetector:
     """``ocsdf.OCSDF`` on rows that the protocol has scaled already (``scale="none"``).
 
-    The paper's recipe trains 40 epochs at width 512 on up to 2,000 rows, and 1,000 updates at width 256
-    above, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this.
+    The paper's recipe trains 40 epochs at width 512 on up to ``full_rows`` rows, and 1,000 updates at width
+    256 above, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this.
+    ``least_updates`` is how many it takes at least: an epoch of the authors' notebook has 15 updates however
+    few the rows, 600 in all.
     Images reach a network of tables flattened; their domain is the box of the values seen in training,
     unless ``params`` has one.
 
@@ -39,8 +42,19 @@ class OCSDFDetector:
     seed : int
     """
 
-    def __init__(self, recipe: str, params: dict[str, Any], seed: int, **distance: Any) -> None:
+    def __init__(
+        self,
+        recipe: str,
+        params: dict[str, Any],
+        seed: int,
+        *,
+        least_updates: int = 0,
+        full_rows: int = _FEW_ROWS,
+        **distance: Any,
+    ) -> None:
         self._recipe = recipe
+        self._least_updates = least_updates
+        self._full_rows = full_rows
         self._params = params
         self._distance = distance
         self._seed = seed
@@ -105,14 +119,17 @@ class OCSDFDetector:
         return X.reshape(len(X), -1) if self._flat else X
 
     def _length(self, n_rows: int) -> dict[str, Any]:
-        """The reduced budget of the paper's recipe on many rows; ``params`` has the last word on each."""
-        if self._recipe != "paper" or n_rows <= _FEW_ROWS:
-            return {}
-        width = {"hidden": _MANY_ROWS_HIDDEN}
-        if {"epochs", "max_steps"} & set(self._params):
-            return width
+        """The budget of the paper's recipe; ``params`` has the last word on each part of it."""
+        few = n_rows <= self._full_rows
+        width = {} if few else {"hidden": _MANY_ROWS_HIDDEN}
+        if self._recipe != "paper" or {"epochs", "max_steps"} & set(self._params):
+            return width if self._recipe == "paper" else {}
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
-        return {**width, "epochs": max(40, -(-_MANY_ROWS_STEPS // per_epoch)), "max_steps": _MANY_ROWS_STEPS}
+        updates = max(_EPOCHS * per_epoch, self._least_updates) if few else _MANY_ROWS_STEPS
+        epochs = max(_EPOCHS, -(-updates // per_epoch))
+        # Longer epochs are longer from the first on: the warm start keeps its share of 5 of 40.
+        warm = {"warmup_epochs": round(5 * epochs / _EPOCHS)} if few else {}
+        return {**width, **warm, "epochs": epochs, "max_steps": updates}
 
     def _network(self) -> dict[str, Any]:
         from ocsdf import Squash, references
@@ -162,15 +179,19 @@ def build(
     rank: float | None = None,
     neighbours: float | None = None,
     squash: Literal["asinh", "clip"] | None = None,
+    least_updates: int | None = None,
+    full_rows: int | None = None,
 ) -> Detector:
     """OCSDF by one of its recipes, "auto" by what the rows are; None leaves a parameter to the recipe.
 
-    The last four are those of its distance to references, in place of ``network``.
+    "count" to "squash" are those of its distance to references, in place of ``network``; the last two are of
+    the paper's recipe. See :class:`OCSDFDetector`.
     """
     given = {name: value for name, value in locals().items() if value is not None}
-    distance = {name: given.pop(name) for name in ("count", "rank", "neighbours", "squash") if name in given}
+    own = ("count", "rank", "neighbours", "squash", "least_updates", "full_rows")
+    settings = {name: given.pop(name) for name in own if name in given}
     params = {name: value for name, value in given.items() if name not in ("seed", "recipe")}
-    return OCSDFDetector(recipe, params, seed, **distance)
+    return OCSDFDetector(recipe, params, seed, **settings)
 
 
 # The paper's images: 70 epochs, the first 10 of them with negatives that do not move.
