@@ -85,7 +85,7 @@ def _pictures(results: Results) -> Iterator[Picture]:
         caption = f"{sweep.detector}{fixed}: mean over the rows that every value has; radius 0 is clean."
         name = f"sweep-{number}-{_safe(sweep.parameter)}"
         yield Picture(name, f"AUROC against {sweep.parameter}", caption, partial(draw_sweep, results, sweep))
-    if len(grid.methods) > 1:
+    if len(grid.methods) > 1 and len(grid.blocks) > 1:  # one row is the ranking's
         caption = "AUROC in percent; a cell without a number says why."
         yield Picture("auroc-strip", "AUROC per data set", caption, partial(draw_strip, results))
 
@@ -236,7 +236,7 @@ def draw_strip(results: Results) -> Figure:
             for j, method in enumerate(grid.methods):
                 _strip_text(axes, results, block, method, j, i, 100 * grid.mean[i, j])
         axes.set_xticks(range(n_columns), labels, rotation=50, ha="right")
-        axes.set_yticks(range(n_rows), [shorten(b.label, 24) for b in grid.blocks])
+        axes.set_yticks(range(n_rows), [shorten(b.label) for b in grid.blocks])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
         figure.colorbar(image, ax=axes, label="AUROC, percent", shrink=0.8, pad=0.01, extend="min")
