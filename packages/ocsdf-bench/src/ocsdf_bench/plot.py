@@ -70,9 +70,7 @@ def _pictures(results: Results) -> Iterator[Picture]:
         )
         diagram = critical_difference_diagram(results)
         yield Picture("critical-difference", "Critical differences", caption, diagram.draw, diagram.tikz)
-    keys = [k for k in results.keys("certified_auroc") if k.n_test is None]
-    few = [k for k in keys if len(results.grid(k).filled().methods) <= CURVES]  # many are what sweeps are for
-    for threat in dict.fromkeys(k.threat for k in few):
+    for threat in dict.fromkeys(k.threat for k in _few_curves(results)):
         title = f"Certified AUROC against the radius, {THREATS[threat]}"
         caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
         yield Picture(f"certified-auroc-{threat}", title, caption, partial(draw_certified, results, threat))
@@ -88,6 +86,12 @@ def _pictures(results: Results) -> Iterator[Picture]:
     if len(grid.methods) > 1 and len(grid.blocks) > 1:  # one row is the ranking's
         caption = "AUROC in percent; a cell without a number says why."
         yield Picture("auroc-strip", "AUROC per data set", caption, partial(draw_strip, results))
+
+
+def _few_curves(results: Results) -> list[Key]:
+    """Certified AUROCs of all test rows, of no more detectors than a figure tells apart."""
+    keys = [k for k in results.keys("certified_auroc") if k.n_test is None]
+    return [k for k in keys if len(results.grid(k).filled().methods) <= CURVES]
 
 
 def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
@@ -130,12 +134,12 @@ def _score_picture(results: Results, dataset: str, directory: Path, name: str = 
 def dataset_pictures(results: Results, dataset: str, directory: Path) -> tuple[Picture, ...]:
     """Curves of one data set, and histograms of its scores where they are stored in ``directory``."""
     found: list[Picture] = []
-    for key in results.keys("certified_auroc"):
+    for key in _few_curves(results):
         name = f"certified-auroc-{key.threat}"
         has = any(
             results.values(key, b, m) for b in results.blocks if b.dataset == dataset for m in results.methods
         )
-        if key.n_test is None and has and name not in {p.name for p in found}:
+        if has and name not in {p.name for p in found}:
             title = f"Certified AUROC against the radius, {THREATS[key.threat]}"
             draw = partial(draw_certified, results, key.threat, dataset)
             found.append(Picture(name, title, f"Radius: {radius_unit(results)}.", draw))
