@@ -243,7 +243,8 @@ def draw_strip(results: Results) -> Figure:
         axes.set_yticks(range(n_rows), [shorten(b.label) for b in grid.blocks])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        figure.colorbar(image, ax=axes, label="AUROC, percent", shrink=0.8, pad=0.01, extend="min")
+        if n_rows > 4:  # a scale of fewer has no room for its label, and the cells say their number
+            figure.colorbar(image, ax=axes, label="AUROC, percent", shrink=0.8, pad=0.01, extend="min")
     return figure
 
 
