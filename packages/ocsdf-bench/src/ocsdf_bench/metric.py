@@ -120,15 +120,14 @@ def measure_certified(
         "certified_fpr_at_95_tpr": certified_fpr_at_tpr,
     }
     measured, radii = [], [float(radius) for radius in radii]
-    for threat in threats:
+    for threat in threats if radii else ():
         moved = np.isin(y, MOVES[threat])
         for name, certified in metrics.items():
-            for radius in radii:
+            # The certificate's score is higher = more normal.
+            normal, anomaly = -score[y == 0], -score[y == 1]
+            constants = certified(normal, anomaly, np.array(radii), lipschitz=lipschitz, threat=threat)
+            for radius, constant in zip(radii, np.atleast_1d(constants), strict=True):
                 bound = (bounds or {}).get(radius)
-                # The certificate's score is higher = more normal.
-                constant = certified(
-                    -score[y == 0], -score[y == 1], radius, lipschitz=lipschitz, threat=threat
-                )
                 if bound is None:
                     measured.append(Measurement(name, float(constant), radius, threat))
                     continue

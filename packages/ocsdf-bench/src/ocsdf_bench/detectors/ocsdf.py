@@ -120,10 +120,12 @@ class OCSDFDetector:
 
     def _length(self, n_rows: int) -> dict[str, Any]:
         """The budget of the paper's recipe; ``params`` has the last word on each part of it."""
+        if self._recipe != "paper":
+            return {}
         few = n_rows <= self._full_rows
         width = {} if few else {"hidden": _MANY_ROWS_HIDDEN}
-        if self._recipe != "paper" or {"epochs", "max_steps"} & set(self._params):
-            return width if self._recipe == "paper" else {}
+        if {"epochs", "max_steps"} & set(self._params):
+            return width
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
         updates = max(_EPOCHS * per_epoch, self._least_updates) if few else _MANY_ROWS_STEPS
         epochs = max(_EPOCHS, -(-updates // per_epoch))
@@ -136,7 +138,7 @@ class OCSDFDetector:
 
         if not self._distance:
             return {}
-        settings = {"trim": self._params.get("trim", 0.15), **self._distance}
+        settings = {name: self._params[name] for name in ("trim",) if name in self._params} | self._distance
         curve = settings.pop("squash", None)
         front = () if curve is None else (Squash(curve),)
         return {"network": (*front, *references(**settings)), "max_steps": self._params.get("max_steps", 0)}
