@@ -20,7 +20,8 @@ class Detector(Protocol):
     score_bounds(X, radii) -> (low, high), arrays (n_radii, n) : what is proven of each row's anomaly score
         under an l2 attack of each radius, where that is more than the constant proves; None where it is not.
     gradient(X) -> array like X : gradient of ``anomaly_score``, for NumPy attacks.
-    tensorflow_score(x: tf.Tensor) -> tf.Tensor (n,) : differentiable ``anomaly_score``, for Foolbox.
+    tensorflow_score(x: tf.Tensor) -> tf.Tensor (n,) : differentiable ``anomaly_score``, of
+        TensorFlow's operations alone: Foolbox's attack compiles it.
     budget : dict[str, Any], what was reduced or resolved ("steps": 1000), known after fit.
     """
 

@@ -23,14 +23,27 @@ def _l2_pgd(
     import foolbox
     import tensorflow as tf
 
+    sign = tf.constant(direction, tf.float32)
+
+    def raised(x: Any) -> Any:
+        return tf.reduce_sum(sign * tf.cast(detector.tensorflow_score(x), tf.float32))
+
+    @tf.function
+    def gradient(x: Any) -> tuple[Any, Any]:
+        """As a graph: an eager tape takes the gradient of the network's weights as well."""
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(x)
+            total = raised(x)
+        return total, tape.gradient(total, x)
+
     class OnScore(foolbox.attacks.L2ProjectedGradientDescentAttack):
         """Raises ``direction * score`` instead of a cross-entropy."""
 
         def get_loss_fn(self, model: Any, labels: Any) -> Any:
-            sign = tf.constant(direction, dtype=tf.float32)
-            return lambda inputs: eagerpy.astensor(
-                tf.reduce_sum(sign * tf.cast(detector.tensorflow_score(inputs.raw), tf.float32))
-            )
+            return lambda inputs: eagerpy.astensor(raised(inputs.raw))
+
+        def value_and_grad(self, loss_fn: Any, x: Any) -> Any:
+            return tuple(map(eagerpy.astensor, gradient(x.raw)))
 
     tf.random.set_seed(seed)  # Foolbox draws its random starts from the global generator
     # Steps this small do not undo a random start; where the gradient hardly turns, X itself is the best one.
