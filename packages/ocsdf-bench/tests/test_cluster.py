@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +33,8 @@ resources = {GPU = 1}
 """
 
 
-def _run(tmp_path, name, **options):
-    (tmp_path / "suite.toml").write_text(SUITE)
+def _run(tmp_path, name, text=SUITE, **options):
+    (tmp_path / "suite.toml").write_text(text)
     suite = read_suite(tmp_path / "suite.toml")
     source = MirrorOrDownload(offline=True)
     run_suite(suite, tmp_path / name, source, workers=2, plugins=[PLUGIN], **options)
@@ -65,3 +66,40 @@ def test_an_address_where_nobody_listens_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("ocsdf_bench.cluster.CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match="must be slurm or the address of a running scheduler"):
         _run(tmp_path, "nowhere", dask="tcp://127.0.0.1:9")
+
+
+def test_a_scheduler_without_workers_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("ocsdf_bench.cluster.WORKER_SECONDS", 1)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        pytest.raises(ClusterError, match="must have a worker within 1 s; got none"),
+    ):
+        _run(tmp_path, "idle", dask=cluster.scheduler_address)
+
+
+def test_slurm_without_its_program_or_its_settings_is_a_sentence(tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue", reason="needs the extra `slurm`")
+    import dask
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ClusterError, match="this machine has no `sbatch`"):
+        _run(tmp_path, "elsewhere", dask="slurm")
+    (tmp_path / "sbatch").touch(mode=0o755)
+    with (
+        dask.config.set({"jobqueue.slurm.cores": None}),
+        pytest.raises(ClusterError, match="needs `cores` and `memory` of a job under `jobqueue: slurm:`"),
+    ):
+        _run(tmp_path, "unset", dask="slurm")
+
+
+@pytest.mark.skipif(shutil.which("sbatch") is None, reason="needs a Slurm cluster: no `sbatch` here")
+def test_slurm_jobs_give_what_one_machine_gives(tmp_path):
+    pytest.importorskip("dask_jobqueue", reason="needs the extra `slurm`")
+    import dask
+
+    text = SUITE.replace("resources = {GPU = 1}\n", "")  # a job has none
+    job = {"cores": 1, "processes": 1, "memory": "2GB", "log-directory": str(tmp_path)}
+    with dask.config.set({"jobqueue.slurm": {**dask.config.get("jobqueue.slurm"), **job}}):
+        found = _run(tmp_path, "far", text, dask="slurm")
+    assert [run.status for run in found] == ["ok"] * 6 + ["failed"]
+    assert found == _run(tmp_path, "near", text)

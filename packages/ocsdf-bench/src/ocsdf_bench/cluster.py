@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from ocsdf_bench.provenance import hardware, versions
 WAITING_PER_THREAD = 4  # runs sent ahead; the scheduler never holds a suite of a million
 
 CONNECT_SECONDS = 20
+WORKER_SECONDS = 300  # for the first worker: a job may have to wait in its queue
 
 
 class ClusterError(RuntimeError):
@@ -104,7 +106,13 @@ def _client(address: str) -> Iterator[Any]:
                 f"`--dask` must be slurm or the address of a running scheduler, tcp://host:port; got "
                 f"{address!r} ({type(error).__name__})."
             ) from error
-        client.wait_for_workers(1, timeout=300)
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError as error:
+            raise ClusterError(
+                f"`--dask` {address} must have a worker within {WORKER_SECONDS} s; got none: start one, or "
+                f"ask its queue why the job waits."
+            ) from error
         yield client
 
 
@@ -116,7 +124,18 @@ def _slurm() -> Any:
         raise ClusterError(
             "`--dask slurm` needs the extra: python -m pip install 'ocsdf-bench[slurm]'."
         ) from error
-    cluster = SLURMCluster()
+    if shutil.which("sbatch") is None:
+        raise ClusterError(
+            "`--dask slurm` must be given where jobs are submitted; this machine has no `sbatch`: log in to "
+            "the cluster's head node."
+        )
+    try:
+        cluster = SLURMCluster()
+    except ValueError as error:
+        raise ClusterError(
+            f"`--dask slurm` needs `cores` and `memory` of a job under `jobqueue: slurm:` in "
+            f"~/.config/dask/jobqueue.yaml; dask-jobqueue says: {str(error).splitlines()[0]}"
+        ) from error
     cluster.adapt(minimum_jobs=1, maximum_jobs=64)
     return cluster
 
