@@ -21,6 +21,9 @@ from ocsdf_bench.protocol import make_split, n_copies
 from ocsdf_bench.source import MirrorOrDownload
 from ocsdf_bench.suite_file import read_suite
 
+# Nothing here asks git (test_git_listing.py does), so that every file is held to what was seen first.
+pytestmark = pytest.mark.filterwarnings("ignore:.*first sight:UserWarning")
+
 SUITE = Path(__file__).parents[3] / "benchmarks" / "adbench.toml"
 ROW = {
     "name": "small",

@@ -29,9 +29,11 @@ class Source(Protocol):
 
         ``relative`` is its place in the mirror. ``verify(path)`` is for files known by something else than
         their sha256 (the decompressed bytes, a git blob, the counts): it raises ``DataCorruptError``. ``pin``
-        is for files whose publisher states no checksum: what passes ``verify`` at first sight has its sha256
-        kept, and every later file must have it. Raises ``DataUnavailableError`` (a run is then skipped with
-        the reason) or ``DataCorruptError`` (wrong checksum, truncated, foreign file).
+        is for files whose publisher states no checksum. Where ``url`` names a git commit, the file must have
+        the id that the commit gives it; where it names none, or the commit can not be asked (then with a
+        warning), what passes ``verify`` at first sight has its sha256 kept, and every later file must have
+        it. Raises ``DataUnavailableError`` (a run is then skipped with the reason) or ``DataCorruptError``
+        (wrong checksum, truncated, foreign file).
         """
         ...
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ocsdf_bench.dataset import DataCorruptError, DataUnavailableError
+from ocsdf_bench.git_listing import Commit, NoListingError, commit_file
 
 Verify = Callable[[Path], object]  # raises DataCorruptError
 
@@ -65,7 +67,7 @@ class MirrorOrDownload:
     ) -> Path:
         """Checked local path of ``relative`` (see ``Source.path``); a folder is found, never downloaded."""
         if pin:
-            verify = _Pin(self.cache_dir / f"{relative}.sha256", verify)
+            verify = self._pinned(relative, url, verify)
         if self.mirror is not None and (self.mirror / relative).exists():
             return _checked(self.mirror / relative, sha256, verify)
         kept = self.cache_dir / relative
@@ -80,6 +82,11 @@ class MirrorOrDownload:
                 relative, url, "downloads are off" if self.offline else "it has no address"
             )
         return self._download(relative, url, sha256, verify)
+
+    def _pinned(self, relative: str, url: str | None, verify: Verify | None) -> Verify:
+        first_sight = _Pin(self.cache_dir / f"{relative}.sha256", verify)
+        found = commit_file(url)
+        return first_sight if found is None else _AtCommit(*found, first_sight, offline=self.offline)
 
     def _download(self, relative: str, url: str, sha256: str | None, verify: Verify | None) -> Path:
         import pooch
@@ -148,6 +155,50 @@ class _Pin:
                 f"{error} No checksum is published: this is the one of the file that was seen first. If the "
                 f"new file is the right one, delete '{self.record}'."
             ) from error
+
+
+@dataclass(frozen=True)
+class _AtCommit:
+    """Verifier of a file that is downloaded at a git commit: it has the id that the commit gives ``name``.
+
+    Where the commit's listing is not to be had, ``first_sight`` judges the file, and a warning says so.
+    """
+
+    commit: Commit
+    name: str
+    first_sight: _Pin
+    offline: bool
+
+    def __call__(self, path: Path) -> None:
+        record = self.first_sight.record
+        listing = record.with_name(f"{self.commit.hash}.ls-tree")
+        # Asked for at first sight only: where git's network is a dead end, not every run is to wait for it.
+        asks = not self.offline and not record.exists()
+        try:
+            blobs = self.commit.blobs(listing, fetch=asks)
+        except NoListingError as error:
+            self.first_sight(path)
+            why = "downloads are off" if self.offline else error
+            return warnings.warn(
+                f"data file '{path.name}' is held to the sha256 it had at first sight, not to commit "
+                f"{self.commit.hash} of {self.commit.repository} ({why}); for that, delete '{record}' and "
+                "load it again with git and downloads.",
+                stacklevel=2,
+            )
+        if self.name not in blobs:
+            raise DataCorruptError(
+                f"data file '{path}' must be '{self.name}' of commit {self.commit.hash} of "
+                f"{self.commit.repository}; got a commit without such a file: correct the address, or delete "
+                f"'{listing}'."
+            )
+        got = file_digest(path, "git")
+        if got != blobs[self.name]:
+            raise DataCorruptError(
+                f"data file '{path}' must have git id {blobs[self.name]}, that of '{self.name}' at commit "
+                f"{self.commit.hash}; got {got} ({path.stat().st_size} bytes): replace it by that of "
+                f"{self.commit.repository}."
+            )
+        return None
 
 
 def digest_is(algorithm: str, expected: str) -> Verify:

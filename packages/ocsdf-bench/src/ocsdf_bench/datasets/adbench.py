@@ -1,8 +1,10 @@
 """ADBench's 47 classical sets by number and name (Han et al., NeurIPS 2022), with the counts it prints.
 
 Twenty of them are registered with the ODDS sets already, under the paper's names; ``dataset`` finds ours from
-ADBench's. The other 27 are registered here. Nobody published a checksum of those, so that a file is held to
-ADBench's commit, to the printed rows, anomalies and features, and to the sha256 it had at first sight.
+ADBench's. The other 27 are registered here. Nobody published a checksum of those, but they are taken at one
+commit of ADBench, whose hash is a checksum of all its files: a file must have the id that git gives it there,
+and the printed rows, anomalies and features. Where git can not be asked, it is held to the sha256 it had at
+first sight, with a warning.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from ocsdf_bench.dataset import DATASETS, Dataset
 from ocsdf_bench.datasets.odds import load_table
 
 _NOTE = (
-    "no checksum is published: a file must have ADBench's counts, and the sha256 it had at first sight, "
-    "which is kept in the cache beside it"
+    "no checksum is published: a file must have ADBench's counts, and the id that git gives it at ADBench's "
+    "commit; where git can not be asked, the sha256 it had at first sight, which is kept in the cache"
 )
 
 

@@ -66,7 +66,8 @@ def _read_mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def load_table(row: Mapping[str, str], source: Source) -> Data:
     """Rows of one set (a line of odds.csv), checked against the counts that the paper prints.
 
-    An empty ``digest``: none is published; a file with the right counts is pinned at first sight.
+    An empty ``digest``: none is published; the commit in the file's address knows it, else a file with the
+    right counts is pinned at first sight (see ``Source.path``).
     """
     algorithm, _, digest = row["digest"].partition(":")
     checks: dict[str, Verify | None] = {
