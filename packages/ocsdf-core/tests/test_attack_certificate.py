@@ -6,6 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPRegressor
 
+import ocsdf
 from ocsdf import OCSDF, certified_auroc
 
 RADII = (0.01, 0.1, 0.5, 2.0)
@@ -262,6 +263,29 @@ def test_certificate_holds_where_the_radius_is_under_the_rounding_of_the_score(o
         assert np.all((certified.lower(radius) <= score) & (score <= certified.upper(radius)))
         change = np.abs(score - certified.distance) - detector.lipschitz_ * np.linalg.norm(moved - X, axis=1)
         beaten_without += np.sum(change > 0)
+    assert beaten_without > 0
+
+
+@pytest.mark.parametrize("params", [{}, {"hidden": (16, 16)}, {"hidden": (16, 16), "activation": "fullsort"}])
+def test_certificates_hold_for_float32_scores(params, tmp_path):
+    rng = np.random.default_rng(6)
+    normal = rng.normal(size=(100, 4))
+    OCSDF(max_steps=40, random_state=0, scale="none").set_params(**params).fit(normal).save(tmp_path / "a")
+    detector = ocsdf.load(tmp_path / "a", dtype="float32")
+    huge = detector.certify(1e20 * normal)  # whose squares are no float32
+    assert np.isfinite(huge.distance).all()
+    assert np.isfinite(huge.radius).all()
+    X = np.r_[normal, 30 * normal]
+    certified = detector.certify(X)
+    beaten_without = 0
+    for radius in (3e-8, 1e-6, 0.1):
+        low, high = detector.score_bounds(X, radius)
+        step = rng.normal(size=(20, *X.shape))
+        for offset in radius * (1 - 1e-6) * step / np.linalg.norm(step, axis=-1, keepdims=True):
+            score = detector.score_samples(X + offset)
+            assert np.all((low <= score) & (score <= high))
+            assert np.all((certified.lower(radius) <= score) & (score <= certified.upper(radius)))
+            beaten_without += np.sum(np.abs(score - certified.distance) > detector.lipschitz_ * radius)
     assert beaten_without > 0
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ocsdf import LipschitzNet, build, dense
+from ocsdf import GroupSort, LipschitzNet, build, dense
 
 
 def dense_net(rng, widths, members=1):
@@ -70,3 +70,15 @@ def test_float32_weights_are_taken_as_the_numbers_they_hold():
     widened = LipschitzNet(net.layers, net.astype(np.float64).params, net.input_shape)
     assert net.lipschitz() == widened.lipschitz()
     assert net.rounding_error(np.float32) == widened.rounding_error(np.float32)
+
+
+@pytest.mark.parametrize("sort", [2, 3, None])
+@pytest.mark.parametrize("members", [1, 3])
+def test_scoring_gives_what_the_forward_pass_of_training_gives(sort, members):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(50, 5))
+    net = build((GroupSort(sort), *dense((9, 8), sort)), x, members=members, rng=rng)
+    before = x.copy()
+    value, _ = net.forward(np.broadcast_to(x, (members, *x.shape)))
+    np.testing.assert_allclose(net(x), value.mean(axis=0), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(x, before)  # sorts in place, but never in the caller's rows

@@ -147,6 +147,30 @@ def test_tensorflow_scores_what_numpy_scores(name, tmp_path):
     np.testing.assert_array_equal(copy.deepcopy(tensorflow).score_samples(X), tensorflow.score_samples(X))
 
 
+def test_float32_scores_are_those_of_float64_up_to_the_certified_rounding(tmp_path):
+    X = np.random.default_rng(2).normal(size=(60, 5))
+    OCSDF(hidden=(32, 32), max_steps=20, random_state=0).fit(X).save(tmp_path / "a")
+    exact, single = ocsdf.load(tmp_path / "a"), ocsdf.load(tmp_path / "a", dtype="float32")
+    assert single.score_samples(X).dtype == np.float64
+    assert single.net_.dtype == np.float32
+    np.testing.assert_allclose(single.score_samples(X), exact.score_samples(X), atol=1e-5)
+    single.save(tmp_path / "b")
+    widened = ocsdf.load(tmp_path / "b")  # the same weights, in float64
+    rounding = single.certify(X).rounding
+    assert (rounding > 1e6 * widened.certify(X).rounding).all()
+    assert (rounding < 1e-2).all()
+    difference = np.abs(single.score_samples(X) - widened.score_samples(X))
+    assert difference.max() > 0
+    assert (difference < rounding).all()
+
+
+def test_float32_is_numpy_s_alone(saved):
+    with pytest.raises(ValueError, match="`dtype` of ocsdf.load"):
+        ocsdf.load(saved, backend="tensorflow", dtype="float32")
+    with pytest.raises(ValueError, match="`dtype` of ocsdf.load"):
+        ocsdf.load(saved, dtype="float16")
+
+
 def test_an_unknown_backend_is_refused(saved):
     with pytest.raises(
         ValueError, match=r"`backend` of ocsdf.load must be one of 'numpy', 'tensorflow'; got"

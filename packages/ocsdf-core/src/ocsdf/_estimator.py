@@ -26,7 +26,8 @@ from ocsdf._train import Engine, Recipe, train
 DENSE_STEPS = 300  # updates where neither epochs nor max_steps is given; references are final as drawn
 SAMPLE = 1024  # rows that a new network sees, where none of its layers asks for more
 DETECTION_SHARE = 0.1  # contamination="auto" where f = 0 means nothing
-CHUNK = 1 << 17  # numbers that one layer may hold while scoring: a megabyte, which fits a cache
+# Numbers that one layer may hold while scoring, so that they stay in a cache (docs/performance.md).
+CHUNK = {"float64": 1 << 17, "float32": 1 << 16}
 LARGEST = 1e15  # its square is still a float32
 
 
@@ -308,7 +309,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.margin_
 
     def certify(self, X: Any) -> Certificate:
-        """Scores, proven constant, threshold and the rounding of float64 scores; radii in scaled units."""
+        """Scores, proven constant, threshold and the rounding of the scores; radii in scaled units."""
         scaled = self._scaled(self._rows(X, "certify"))
         slope, offset = self.net_.rounding
         if self.outside == "anomalous":
@@ -352,7 +353,8 @@ class OCSDF(OutlierMixin, BaseEstimator):
         """
         radius = _check.number(radius, "radius", "OCSDF.local_lipschitz", low=0.0)
         scaled = self._scaled(self._rows(X, "local_lipschitz"))
-        bound = np.concatenate([local_lipschitz(self.net_, part, radius) for part in self._chunks(scaled)])
+        net = self._exact
+        bound = np.concatenate([local_lipschitz(net, part, radius) for part in self._chunks(scaled)])
         wall = 1.0 if self.outside == "anomalous" else 0.0
         return np.minimum(np.maximum(bound, wall), self.lipschitz_)
 
@@ -385,7 +387,8 @@ class OCSDF(OutlierMixin, BaseEstimator):
         flat = np.atleast_1d(radii)
         certificate = self.certify(X)
         scaled = self._scaled(self._rows(X, "score_bounds"))
-        parts = [score_bounds(self.net_, part, flat) for part in self._chunks(scaled)]
+        net = self._exact
+        parts = [score_bounds(net, part, flat) for part in self._chunks(scaled)]
         low, high = (np.concatenate(side, axis=1) for side in zip(*parts, strict=True))
         if self.outside == "anomalous":
             wall = self.domain_.signed_distance(scaled)
@@ -423,7 +426,7 @@ class OCSDF(OutlierMixin, BaseEstimator):
         start = self.domain_.sample(n, self.net_.input_shape, rng)
         goal = self.offset_ if level is None else level
         points, residuals = sample_boundary(
-            self.net_.value_and_gradient, start, level=goal, steps=steps, domain=self.domain_
+            self._exact.value_and_gradient, start, level=goal, steps=steps, domain=self.domain_
         )
         return points * self.scale_ + self.center_, residuals
 
@@ -602,20 +605,31 @@ class OCSDF(OutlierMixin, BaseEstimator):
         return rows
 
     def _scaled(self, rows: np.ndarray) -> np.ndarray:
-        return (rows - self.center_) / self.scale_
+        scaled = rows - self.center_
+        scaled /= self.scale_
+        return scaled
+
+    @property
+    def _exact(self) -> LipschitzNet:
+        """The function whose values ``net_`` computes, to float64 rounding."""
+        return self.net_.astype("float64")
 
     def _chunks(self, scaled: np.ndarray) -> list[np.ndarray]:
-        size = max(64, CHUNK // (self.net_.members * self.net_.width))
+        size = max(64, CHUNK[str(self.net_.dtype)] // (self.net_.members * self.net_.width))
         return [scaled[i : i + size] for i in range(0, len(scaled), size)]
 
     def _score(self, scaled: np.ndarray) -> np.ndarray:
-        value = np.concatenate([self.net_(part) for part in self._chunks(scaled)])
+        parts = []
+        for part in self._chunks(scaled):
+            fits = self.net_.dtype == np.float64 or np.abs(part).max() <= LARGEST  # or its square is an inf
+            parts.append((self.net_ if fits else self._exact)(part))
+        value = np.concatenate(parts).astype(np.float64, copy=False)
         if self.outside == "anomalous":
             value = np.minimum(value, self.domain_.signed_distance(scaled))
         return value
 
     def _score_gradient(self, scaled: np.ndarray) -> np.ndarray:
-        value, gradient = self.net_.value_and_gradient(scaled)
+        value, gradient = self._exact.value_and_gradient(scaled)
         if self.outside == "anomalous":
             wall = self.domain_.signed_distance(scaled)
             below = (wall < value).reshape(-1, *(1,) * (scaled.ndim - 1))

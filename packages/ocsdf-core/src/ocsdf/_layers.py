@@ -147,6 +147,14 @@ class Dense:
         y += params["bias"]
         return y, (x, y)
 
+    def value(self, params: Params, x: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """Output alone; ``transposed`` in memory, where a sort of pairs then reads and writes whole rows."""
+        if not transposed:
+            return self.forward(params, x)[0]
+        y = params["kernel"].swapaxes(-1, -2) @ x.swapaxes(-1, -2)
+        y += params["bias"].swapaxes(-1, -2)
+        return y.swapaxes(-1, -2)
+
     def backward(self, params: Params, saved: Any, slope: np.ndarray) -> np.ndarray:
         """``slope W'``."""
         return slope @ params["kernel"].swapaxes(-1, -2)
@@ -225,19 +233,20 @@ class GroupSort(Fixed):
         tail, tail_order = _sort_groups(x[..., whole:], width - whole)
         return np.concatenate([head, tail], axis=-1), (order, tail_order)
 
-    def value(self, x: np.ndarray) -> np.ndarray:
-        """Sorted values alone: scoring needs no permutation."""
+    def value(self, x: np.ndarray, overwrite: bool = False) -> np.ndarray:
+        """Sorted values alone: scoring needs no permutation, and may ``overwrite`` what it owns."""
         width = x.shape[-1]
         size = min(self.size or width, width)
         whole = width - width % size
-        y = np.empty_like(x)
         if size == 2:
+            y = np.empty_like(x)
             np.minimum(x[..., 0:whole:2], x[..., 1:whole:2], out=y[..., 0:whole:2])
             np.maximum(x[..., 0:whole:2], x[..., 1:whole:2], out=y[..., 1:whole:2])
-        else:
-            head = x[..., :whole].reshape(*x.shape[:-1], -1, size)
-            y[..., :whole] = np.sort(head, axis=-1).reshape(*x.shape[:-1], whole)
-        y[..., whole:] = np.sort(x[..., whole:], axis=-1)
+            y[..., whole:] = x[..., whole:]
+            return y
+        y = x if overwrite else x.copy()
+        y[..., :whole].reshape(*x.shape[:-1], -1, size).sort(axis=-1)  # the groups are a view
+        y[..., whole:].sort(axis=-1)
         return y
 
     def backward(self, params: Params, saved: Any, slope: np.ndarray) -> np.ndarray:
