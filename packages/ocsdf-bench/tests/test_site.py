@@ -100,6 +100,21 @@ def test_detector_page_has_parameters_reasons_and_flags(pages):
     assert "{&#34;margin&#34;:0.05,&#34;recipe&#34;:&#34;paper&#34;}" in pages["detector-OCSDF.html"]
 
 
+def test_certified_columns_stand_where_a_row_has_them(pages):
+    assert "certified AUROC at 0.25" in pages["detector-OCSDF.html"]
+    assert "certified AUROC at" not in pages["detector-ECOD.html"]
+    assert "certified AUROC at" not in pages["dataset-speech.html"]
+
+
+def test_a_long_reason_is_folded_and_whole(tmp_path, invented_run):
+    reason = "the file is not on this machine; " + "get it and put it in your mirror; " * 5 + "the end"
+    with Store(tmp_path / "store") as opened:
+        opened.append(invented_run("KNN", "wine", 0, None, status="skipped", reason=reason))
+    build_site([tmp_path / "store"], tmp_path / "site")
+    page = (tmp_path / "site" / "dataset-wine.html").read_text(encoding="utf-8")
+    assert re.search(rf"<details><summary>the file .{{0,80}}</summary>{re.escape(reason)}</details>", page)
+
+
 @pytest.fixture(scope="module")
 def small_store(tmp_path_factory, invented_runs):
     directory = tmp_path_factory.mktemp("small") / "invented"

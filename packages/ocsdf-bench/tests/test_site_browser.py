@@ -155,7 +155,7 @@ LUMINANCE = """selector => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_in_both_schemes(look, scheme):
-    page = look("detector-ECOD.html", scheme=scheme)
+    page = look("dataset-glass.html", scheme=scheme)
     for selector in ("h1", "p.caption", "a", "td.number", "td.warn", "thead th small", "dt"):
         ink, paper = page.evaluate(LUMINANCE, selector)
         contrast = (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05)

@@ -89,19 +89,22 @@ def _dataset_facts(name: str) -> list[tuple[str, str]]:
     return [(title, str(value)) for title, value in facts.items() if value not in ("", "0")]
 
 
-def _measures(results: Results) -> list[tuple[Column, Key]]:
-    """Columns of a detail page: clean metrics, then certified AUROC by threat and radius."""
+def _measures(
+    results: Results, blocks: Sequence[Block], methods: Sequence[Method]
+) -> list[tuple[Column, Key]]:
+    """Columns of a table: clean metrics, then certified AUROC by threat and radius, where one row has it."""
     found = [(Column("AUROC"), Key("auroc")), (Column("average precision"), Key("average_precision"))]
     found.append((Column("FPR at 95 % TPR"), Key("fpr_at_95_tpr")))
     for key in results.keys("certified_auroc"):
-        if key.n_test is None:
+        values = (mean_over(results, key, (block,), method)[0] for block in blocks for method in methods)
+        if key.n_test is None and any(value == value for value in values):
             radius = radius_text(key.radius or 0.0, is_pixels(results))
             found.append((Column(f"certified AUROC at {radius}", THREATS[key.threat]), key))
     return found
 
 
 def _block_table(results: Results, block: Block) -> Table:
-    measures = _measures(results)
+    measures = _measures(results, (block,), results.methods)
     rows = []
     for method in results.methods:
         if (block, method) in results.cells:
@@ -161,7 +164,7 @@ def _detector_facts(name: str) -> list[tuple[str, str]]:
 
 
 def _method_table(results: Results, method: Method) -> Table:
-    measures = _measures(results)
+    measures = _measures(results, results.blocks, (method,))
     rows = []
     for block in results.blocks:
         if (block, method) in results.cells:
