@@ -70,7 +70,7 @@ def _check_network(model: Any) -> None:
         raise TypeError(_check.sentence("network", CALLER, allowed, network))
     if isinstance(network, tuple) and not (network and all(hasattr(layer, "forward") for layer in network)):
         raise TypeError(_check.sentence("network", CALLER, "a non-empty tuple of layers", network))
-    _check.choice(model.engine, "engine", CALLER, ("auto", "numpy", "tensorflow"))
+    _check.choice(model.engine, "engine", CALLER, ("auto", "numpy", "tensorflow", "mixed"))
 
 
 def _check_data_rules(model: Any) -> None:
