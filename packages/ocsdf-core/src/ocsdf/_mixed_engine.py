@@ -125,7 +125,7 @@ class MixedEngine:
             total = tf.reduce_sum(tf.cast(slope, tf.float32), axis=-2, keepdims=True)
             back = _matmul(slope, kernel, transpose_b=True) if i else slope
             if self._is_inner_square(i):  # (x' slope - back' product) / 2, as Dense.gradient_along
-                x, slope = tf.concat([x / 2, back / -2], axis=-2), tf.concat([slope, product], axis=-2)
+                x, slope = _stacked(x, back, slope, product)
             found.append((tf.cast(_matmul(x, slope, transpose_a=True), tf.float32), total))
             slope = _unsorted(back, saved[i - 1][2]) if i else back
         return found[::-1]
@@ -146,6 +146,11 @@ def _unsorted(slope: Any, swapped: Any) -> Any:
     left, right = pairs[..., 0], pairs[..., 1]
     both = tf.stack([tf.where(swapped, right, left), tf.where(swapped, left, right)], axis=-1)
     return tf.reshape(both, slope.shape)
+
+
+@tf.function(jit_compile=True)
+def _stacked(x: Any, back: Any, slope: Any, product: Any) -> tuple[Any, Any]:
+    return tf.concat([x, -back], axis=-2), tf.concat([slope, product], axis=-2) / 2
 
 
 def _pairs(x: Any) -> Any:
