@@ -1,9 +1,15 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocsdf_bench import execution
 from ocsdf_bench.attack import ATTACKS, Attack, attack_scores, project
+from ocsdf_bench.detector import DETECTORS
+from ocsdf_bench.measure import attacked_name
+from ocsdf_bench.suite import AttackPlan
 
 NUMPY_ATTACKS = [card for card in ATTACKS if card.needs != "tensorflow_score"]
 by_name = pytest.mark.parametrize("card", list(ATTACKS), ids=lambda card: card.name)
@@ -217,3 +223,24 @@ def test_an_attacked_value_outside_its_bounds_fails_the_run(attacked, words):
         return
     with pytest.raises(CertificateError, match=words):
         _require_order(metrics)
+
+
+def test_a_larger_ball_allows_what_a_smaller_one_did(monkeypatch):
+    """Steps that are too long for it find less there; the stored scores keep what was found before."""
+    gain = {0.1: 1.0, 0.3: 0.5, 0.2: 2.0}
+    monkeypatch.setattr(
+        execution,
+        "attack_scores",
+        lambda card, d, X, direction, radius, **_: X[:, 0] + direction * gain[radius],
+    )
+    X, y = np.arange(8.0)[:, None], np.arange(8) % 2
+    plan = AttackPlan("noise", radii=(0.3, 0.1, 0.2), threats=("both",), n_rows=8, required=False)
+    split = SimpleNamespace(X_test=X, y_test=y, domain=None)
+    arrays = execution._attacked(
+        plan, DETECTORS["IForest"], Bowl(np.zeros(1)), None, split, {"score": X[:, 0]}, None, 0, {}
+    )
+    rows = arrays["rows:noise"]
+    moved = {r: np.abs(arrays[attacked_name("noise", r)] - X[rows, 0]) for r in gain}
+    np.testing.assert_array_equal(moved[0.1], 1)
+    np.testing.assert_array_equal(moved[0.2], 2)
+    np.testing.assert_array_equal(moved[0.3], 2)
