@@ -213,7 +213,7 @@ def _scores_path(directory: Path, fingerprint: str) -> Path:
 
 def _write_scores(directory: Path, fingerprint: str, scores: dict[str, np.ndarray]) -> str:
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **scores)
+    np.savez_compressed(buffer, **scores)
     path = _scores_path(directory, fingerprint)
     path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(".partial")
