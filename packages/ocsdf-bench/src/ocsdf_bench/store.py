@@ -213,7 +213,8 @@ def _scores_path(directory: Path, fingerprint: str) -> Path:
 
 def _write_scores(directory: Path, fingerprint: str, scores: dict[str, np.ndarray]) -> str:
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **scores)
+    arrays: dict[str, Any] = {**scores}  # NumPy's types expect a bool among such keywords
+    np.savez_compressed(buffer, **arrays)
     path = _scores_path(directory, fingerprint)
     path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(".partial")
