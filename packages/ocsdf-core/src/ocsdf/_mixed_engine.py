@@ -105,30 +105,29 @@ class MixedEngine:
 
     def _value_and_gradient(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         value, saved = self._forward(x)
-        slope = tf.ones_like(value)[..., None]
-        for i in range(len(saved) - 1, -1, -1):
-            slope = self._back(saved, i, slope)
-        return value, slope
+        _, gradient = self._slopes(saved, tf.ones_like(value))[-1]
+        return value, gradient
 
-    def _back(self, saved: Saved, i: int, slope: tf.Tensor) -> tf.Tensor:
-        """Slope before layer ``i`` and before the sort in front of it, given the one behind the layer."""
-        kernel, _ = self._weights[i]
-        back = _matmul(tf.cast(slope, kernel.dtype), kernel, transpose_b=True)
-        return _unsorted(back, saved[i - 1][2]) if i else back
-
-    def _weight_gradients(self, saved: Saved, slope: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    def _slopes(self, saved: Saved, slope: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
+        """Slopes of each layer's output and input, from the last layer to the first."""
         slope, found = slope[..., None], []
         for i in range(len(saved) - 1, -1, -1):
-            x, product, _ = saved[i]
             kernel, _ = self._weights[i]
             slope = tf.cast(slope, kernel.dtype)
-            total = tf.reduce_sum(tf.cast(slope, tf.float32), axis=-2, keepdims=True)
-            back = _matmul(slope, kernel, transpose_b=True) if i else slope
-            if self._is_inner_square(i):  # (x' slope - back' product) / 2, as Dense.gradient_along
-                x, slope = _stacked(x, back, slope, product)
-            found.append((tf.cast(_matmul(x, slope, transpose_a=True), tf.float32), total))
+            back = _matmul(slope, kernel, transpose_b=True)
+            found.append((slope, back))
             slope = _unsorted(back, saved[i - 1][2]) if i else back
-        return found[::-1]
+        return found
+
+    def _weight_gradients(self, saved: Saved, slope: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
+        found = []
+        for i, (behind, back) in enumerate(self._slopes(saved, slope)[::-1]):
+            x, product, _ = saved[i]
+            total = tf.reduce_sum(tf.cast(behind, tf.float32), axis=-2, keepdims=True)
+            if self._is_inner_square(i):  # (x' slope - back' product) / 2, as Dense.gradient_along
+                x, behind = _stacked(x, back, behind, product)
+            found.append((tf.cast(_matmul(x, behind, transpose_a=True), tf.float32), total))
+        return found
 
 
 @tf.function(jit_compile=True)  # one pass over memory instead of eight
