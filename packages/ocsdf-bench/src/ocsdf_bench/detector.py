@@ -22,6 +22,7 @@ class Detector(Protocol):
     gradient(X) -> array like X : gradient of ``anomaly_score``, for NumPy attacks.
     tensorflow_score(x: tf.Tensor) -> tf.Tensor (n,) : differentiable ``anomaly_score``, of
         TensorFlow's operations alone: Foolbox's attack compiles it.
+    xla : bool, True where XLA is the faster compiler of ``tensorflow_score``, known after fit.
     budget : dict[str, Any], what was reduced or resolved ("steps": 1000), known after fit.
     """
 

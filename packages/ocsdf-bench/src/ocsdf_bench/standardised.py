@@ -66,6 +66,10 @@ class Standardised:
         return lambda x: own((x - mean) / deviation)
 
     @property
+    def xla(self) -> bool:
+        return self._detector.xla
+
+    @property
     def _stretch(self) -> float:
         return float(np.nextafter(np.max(1 / self._deviation), np.inf))
 

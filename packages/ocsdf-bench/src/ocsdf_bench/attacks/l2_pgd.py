@@ -28,7 +28,7 @@ def _l2_pgd(
     def raised(x: Any) -> Any:
         return tf.reduce_sum(sign * tf.cast(detector.tensorflow_score(x), tf.float32))
 
-    @tf.function
+    @tf.function(jit_compile=getattr(detector, "xla", False))
     def gradient(x: Any) -> tuple[Any, Any]:
         """As a graph: an eager tape takes the gradient of the network's weights as well."""
         with tf.GradientTape(watch_accessed_variables=False) as tape:

@@ -44,41 +44,47 @@ class AffinePatches:
         directions = min(self._n_directions, rows.shape[1] - 1)
         for _ in range(self._rounds):
             members = [rows[group == k] for k in range(n_patches)]
-            self._patches = [_patch(part, directions) for part in members if len(part)]
-            group, _ = self._nearest(rows)
-        self.budget = {"n_patches": len(self._patches), "n_directions": directions}
+            patches = [_patch(part, directions) for part in members if len(part)]
+            self._centres, self._directions = (np.stack(parts) for parts in zip(*patches, strict=True))
+            group = self._nearest(rows)
+        self.budget = {"n_patches": len(self._centres), "n_directions": directions}
 
-    def _nearest(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Index of the nearest patch and the distance to it, of each row."""
+    def _nearest(self, rows: np.ndarray) -> np.ndarray:
+        """Index of the nearest patch of each row."""
         parts = np.array_split(rows, max(1, -(-len(rows) // _ROWS)))
-        distance = np.vstack([self._distances(part) for part in parts])
-        return distance.argmin(axis=1), distance.min(axis=1)
+        return np.concatenate([self._squares(part).argmin(axis=1) for part in parts])
 
-    def _distances(self, rows: np.ndarray) -> np.ndarray:
-        residuals = (_residual(rows, *patch) for patch in self._patches)
-        return np.stack([np.linalg.norm(residual, axis=1) for residual in residuals], axis=1)
+    def _squares(self, rows: np.ndarray) -> np.ndarray:
+        """||x - c||^2 - ||V^T (x - c)||^2 less ||x||^2, (n, K): two products, where residuals would be K."""
+        centres, directions = self._centres, self._directions
+        offsets = np.einsum("kmd,kd->km", directions, centres)
+        along = (rows @ directions.reshape(-1, rows.shape[1]).T).reshape(len(rows), *offsets.shape) - offsets
+        return (centres**2).sum(axis=1) - 2 * rows @ centres.T - (along**2).sum(axis=2)
+
+    def _residual(self, rows: np.ndarray) -> np.ndarray:
+        """(I - V V^T)(x - c) of the nearest patch, like rows."""
+        index, away = self._nearest(rows), np.empty_like(rows)
+        for k, (centre, directions) in enumerate(zip(self._centres, self._directions, strict=True)):
+            part = rows[index == k] - centre
+            away[index == k] = part - (part @ directions.T) @ directions
+        return away
 
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        return self._nearest(X.reshape(len(X), -1))[1]
+        return np.linalg.norm(self._residual(X.reshape(len(X), -1)), axis=1)
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
-        rows = X.reshape(len(X), -1)
-        index, distance = self._nearest(rows)
-        unit = np.empty_like(rows)
-        for k, patch in enumerate(self._patches):
-            unit[index == k] = _residual(rows[index == k], *patch)
-        return (unit / np.where(distance > 0, distance, 1)[:, None]).reshape(X.shape)
+        away = self._residual(X.reshape(len(X), -1))
+        distance = np.linalg.norm(away, axis=1, keepdims=True)
+        return (away / np.where(distance > 0, distance, 1)).reshape(X.shape)
 
 
 def _patch(rows: np.ndarray, n_directions: int) -> tuple[np.ndarray, np.ndarray]:
-    centre = rows.mean(axis=0)
+    """Centre (d,) and directions (n_directions, d); zeros for those that so few rows do not span."""
+    centre, directions = rows.mean(axis=0), np.zeros((n_directions, rows.shape[1]))
     _, _, right = np.linalg.svd(rows - centre, full_matrices=False)
-    return centre, right[: min(n_directions, len(rows) - 1)]
-
-
-def _residual(rows: np.ndarray, centre: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    away = rows - centre
-    return away - (away @ directions.T) @ directions
+    spanned = min(n_directions, len(rows) - 1)
+    directions[:spanned] = right[:spanned]
+    return centre, directions
 
 
 def build(*, seed: int, n_patches: int = 10, n_directions: int = 1, rounds: int = 4) -> Detector:

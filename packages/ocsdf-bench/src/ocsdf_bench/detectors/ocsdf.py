@@ -74,7 +74,7 @@ class OCSDFDetector:
         }
         create = recipes.get(recipe, OCSDF)
         params = {**self._length(len(X)), **self._params, **self._domain(X), **self._network()}
-        self.__dict__.pop("_compiled", None)  # of an earlier fit
+        self.__dict__.pop("_tensorflow", None)  # of an earlier fit
         self._model = create(**params, scale="none", random_state=self._seed).fit(self._rows(X))
         self.lipschitz = self._model.lipschitz_
         steps = max(self._model.history_["update"], default=0)
@@ -106,14 +106,19 @@ class OCSDFDetector:
     def tensorflow_score(self, x: tf.Tensor) -> tf.Tensor:
         import tensorflow as tf
 
-        return -self._compiled(tf.reshape(x, (len(x), -1)) if self._flat else x)
+        return -self._tensorflow(tf.reshape(x, (len(x), -1)) if self._flat else x)
 
     @cached_property
-    def _compiled(self) -> Any:
-        """The score as one graph, in float32: an attack walks along it, and NumPy scores where it ends."""
-        import tensorflow as tf
+    def _tensorflow(self) -> Callable[[Any], Any]:
+        """The score in float32: an attack walks along it, and NumPy scores where it ends."""
+        return self._model.to_tensorflow("float32")
 
-        return tf.function(self._model.to_tensorflow("float32"), reduce_retracing=True)
+    @property
+    def xla(self) -> bool:
+        """It fuses what lies between small convolutions; it sorts full layers slowly."""
+        from ocsdf import Conv2D
+
+        return any(isinstance(layer, Conv2D) for layer in self._model.net_.layers)
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         return X.reshape(len(X), -1) if self._flat else X
