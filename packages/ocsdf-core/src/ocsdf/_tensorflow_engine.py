@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
@@ -29,9 +30,13 @@ class TensorflowEngine:
         self._weights = [{k: tf.Variable(v) for k, v in params.items()} for params in net.params]
         pairs = zip(net.layers, self._weights, strict=True)
         self._stages = []
+        compiled: dict[tuple[Layer, ...], Callable[[tf.Tensor], tf.Tensor]] = {}
         for light, run in groupby(pairs, lambda pair: _is_light(pair[0])):
-            stage = partial(_through, list(run))
-            self._stages.append(tf.function(stage, jit_compile=True) if light else stage)
+            layers, weights = zip(*run, strict=True)
+            stage: Callable[[tf.Tensor], tf.Tensor] = partial(_through, layers, weights)
+            if light:  # without weights: equal stages are compiled once
+                stage = compiled.setdefault(layers, tf.function(stage, jit_compile=True))
+            self._stages.append(stage)
         self._value = tf.function(self._value_and_gradient, reduce_retracing=True)
         self._loss = tf.function(self._loss_and_gradient, reduce_retracing=True)
 
@@ -89,9 +94,9 @@ class TensorflowEngine:
         return loss, inside, tape.gradient(loss, self._weights)
 
 
-def _through(pairs: list[tuple[Layer, dict[str, tf.Variable]]], x: tf.Tensor) -> tf.Tensor:
-    for layer, weights in pairs:
-        x = layer.tensor(weights, x)
+def _through(layers: tuple[Layer, ...], weights: tuple[dict[str, Any], ...], x: tf.Tensor) -> tf.Tensor:
+    for layer, variables in zip(layers, weights, strict=True):
+        x = layer.tensor(variables, x)
     return x
 
 
