@@ -86,6 +86,15 @@ def test_an_ablation_of_one_detector_ranks_every_column(invented_run):
     assert sorted(grid.average_ranks()) == [1, 2, 3]
 
 
+def test_long_parameters_are_cut_where_the_column_is_told_from_the_others_without_them(invented_run):
+    long = {f"parameter_{i}": i for i in range(5)}
+    alone = _results([invented_run("KNN", params=long), invented_run("LOF", params={"k": 3})])
+    assert {m.label for m in alone.methods} == {"KNN (…parameter_3=3, parameter_4=4)", "LOF (k=3)"}
+    two = _results([invented_run("KNN", params=long), invented_run("KNN", params={**long, "parameter_0": 9})])
+    assert all("parameter_0=" in m.label for m in two.methods)
+    assert len({m.label for m in two.methods}) == 2
+
+
 def test_a_rate_that_should_be_low_is_ranked_so(invented_run):
     results = _results([invented_run(auroc=0.9), invented_run("KNN", auroc=0.6)])
     assert results.grid(Key("fpr_at_95_tpr")).average_ranks().tolist() == [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,7 @@ def canvas(width: float, height: float) -> Iterator[tuple[Figure, Any]]:
 
 
 def shorten(text: str, limit: int = 34) -> str:
-    """One line that fits beside an axis; the tables carry the whole name.
+    """One line that fits beside an axis or above a column.
 
     Of a detector's parameters the last are kept: those that tell variants apart come late in the alphabet.
 
@@ -50,11 +51,14 @@ def shorten(text: str, limit: int = 34) -> str:
     'OCSDF (…margin=0.2, recipe=paper)'
     """
     text = " ".join(text.split())
-    name, found, _ = text.partition(" (")
-    room = limit - len(name) - 3
     if len(text) <= limit:
         return text
-    return f"{name} (…{text[-room:].lstrip(', ')}" if found and room > 8 else text[: limit - 1] + "…"
+    name, _, inside = text.removesuffix(")").partition(" (")
+    for start in re.finditer(r", (?=\w+=)", inside):
+        kept = f"{name} (…{inside[start.end() :]})"
+        if len(kept) <= limit:
+            return kept
+    return f"{name} (…)" if inside and len(name) + 4 <= limit else text[: limit - 1] + "…"
 
 
 def save_png(figure: Figure, path: Path) -> Path:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ocsdf_bench.figure import shorten
 from ocsdf_bench.protocol import PROTOCOLS
 from ocsdf_bench.published import Published
 from ocsdf_bench.ranking import average_ranks
@@ -20,6 +21,7 @@ from ocsdf_bench.store import Run
 from ocsdf_bench.suite import canonical
 
 Seeds = dict[int, float]
+LABEL = 48  # characters of a column's name
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,20 @@ class Method:
 
     role : "main" (one per detector; these are ranked against each other), "variant" (other parameters of a
     detector) or "chosen" (something was chosen with labels). base : the detector a column stands for.
+    label : its name in tables and figures; long parameters are cut where what is left is no other column's
+    name. The table of detectors has them whole.
     """
 
     detector: str
     params: str
     role: str
     base: str
+    label: str
 
-    @property
-    def label(self) -> str:
-        if self.role == "chosen" or self.params == "{}":
-            return self.detector
-        inside = self.params[1:-1].replace('"', "").replace(":", "=").replace(",", ", ")
-        return f"{self.detector} ({inside})"
+
+def _name(detector: str, params: str) -> str:
+    inside = params[1:-1].replace('"', "").replace(":", "=").replace(",", ", ")
+    return f"{detector} ({inside})" if inside else detector
 
 
 @dataclass(frozen=True)
@@ -186,11 +189,15 @@ class Results:
                 chosen[run.spec.detector, params] = run.spec.built
             else:
                 seen[run.spec.detector].add(params)
-        found = [Method(d, p, "chosen", base) for (d, p), base in chosen.items()]
+        found = [(d, p, "chosen", base) for (d, p), base in chosen.items()]
         for detector, variants in seen.items():
             main = min(variants, key=lambda p: (p != "{}", natural(p)))
-            found += [Method(detector, p, "main" if p == main else "variant", detector) for p in variants]
-        return tuple(sorted(found, key=lambda m: natural(m.label)))
+            found += [(detector, p, "main" if p == main else "variant", detector) for p in variants]
+        whole = [detector if role == "chosen" else _name(detector, p) for detector, p, role, _ in found]
+        short = [shorten(w, LABEL) if w != d else d for w, (d, *_) in zip(whole, found, strict=True)]
+        labels = [s if short.count(s) == 1 else name for s, name in zip(short, whole, strict=True)]
+        methods = [Method(*parts, label) for parts, label in zip(found, labels, strict=True)]
+        return tuple(sorted(methods, key=lambda m: natural(m.label)))
 
     @cached_property
     def _method_of(self) -> dict[tuple[str, str], Method]:

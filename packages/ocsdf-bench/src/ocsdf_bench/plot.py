@@ -233,7 +233,7 @@ def draw_strip(results: Results) -> Figure:
     n_rows, n_columns = grid.mean.shape
     labels = [shorten(method.label) for method in grid.methods]
     if len(set(labels)) < len(labels):  # two variants that a short name does not tell apart
-        labels = [shorten(method.label, 64) for method in grid.methods]
+        labels = [method.label for method in grid.methods]
     below = 0.3 + 0.05 * max(map(len, labels))
     with canvas(1.6 + 0.42 * n_columns, below + 0.2 * n_rows) as (figure, axes):
         axes.grid(visible=False)
