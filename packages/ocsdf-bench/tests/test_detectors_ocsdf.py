@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ocsdf import OCSDF, Ball
+from ocsdf_bench.attack import ATTACKS
 from ocsdf_bench.detector import DETECTORS
 
 SMALL = {"max_steps": 10, "hidden": (16, 16)}
@@ -134,3 +135,16 @@ def test_the_papers_network_of_images_is_fitted_by_profile() -> None:
         [64] * 4 + [128] * 4 + [256] * 3
     )
     assert (printed["steps"], printed["epochs"], printed["warmup_epochs"]) == (16, 70, 10)
+
+
+def test_an_attack_takes_the_same_walk_where_xla_compiles_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of grey images, whose axis of channels is added inside the graph."""
+    images = np.random.default_rng(0).uniform(size=(12, 8, 8))
+    detector = DETECTORS["OCSDF-VGG"].build(seed=0, width=1 / 32, max_steps=2)
+    detector.fit(images)
+    assert detector.xla
+    attack, arguments = ATTACKS["l2-pgd"].run, (images, np.ones(12), 0.05, (0.0, 1.0), 0)
+    compiled = attack(detector, *arguments)
+    monkeypatch.setattr(type(detector), "xla", False)
+    np.testing.assert_allclose(attack(detector, *arguments), compiled, atol=1e-5)
+    assert not fitted(rows(), **SMALL).xla

@@ -76,7 +76,7 @@ def test_gradient_is_that_of_the_composition() -> None:
 
 def test_what_a_detector_lacks_its_composition_lacks() -> None:
     composed, _ = seen("IForest")
-    for name in ("lipschitz", "gradient", "tensorflow_score"):
+    for name in ("lipschitz", "gradient", "tensorflow_score", "xla"):
         assert getattr(composed, name, None) is None
 
 
