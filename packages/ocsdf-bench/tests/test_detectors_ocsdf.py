@@ -137,7 +137,7 @@ def test_the_papers_network_of_images_is_fitted_by_profile() -> None:
     assert (printed["steps"], printed["epochs"], printed["warmup_epochs"]) == (16, 70, 10)
 
 
-def test_an_attack_takes_the_same_walk_where_xla_compiles_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attack_takes_the_same_walk_compiled_by_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of grey images, whose axis of channels is added inside the graph."""
     images = np.random.default_rng(0).uniform(size=(12, 8, 8))
     detector = DETECTORS["OCSDF-VGG"].build(seed=0, width=1 / 32, max_steps=2)
