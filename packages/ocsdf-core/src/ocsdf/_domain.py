@@ -43,11 +43,14 @@ class Box:
     low, high : float or array
         Bounds, in the units of the scaled features: one for all features, or one for each (the shape of one
         row). ``Box(0.0, 1.0)`` is the pixel cube of images of any shape.
+    deviation : None, float or array >= 0
+        Standard deviations of a Gaussian around the middle, each feature on its own, that ``sample`` draws
+        from in place of the uniform law. Its points may lie outside of the box, until a step projects them.
 
     Raises
     ------
     ValueError
-        If a bound is not finite, the shapes do not broadcast, or low > high somewhere.
+        If a bound is not finite, the shapes do not broadcast, low > high or deviation < 0 somewhere.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Box:
 
     low: Any
     high: Any
+    deviation: Any = None
 
     def __post_init__(self) -> None:
         low = _frozen(_check.array(self.low, "low", "Box"))
@@ -74,19 +78,25 @@ class Box:
             raise ValueError(_check.sentence("high", "Box", ">= low in every feature", self.high))
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        if self.deviation is not None:
+            deviation = _frozen(_check.array(self.deviation, "deviation", "Box"))
+            if (deviation < 0).any() or deviation.shape not in ((), apart.shape):
+                allowed = ">= 0, one number or one for each feature"
+                raise ValueError(_check.sentence("deviation", "Box", allowed, self.deviation))
+            object.__setattr__(self, "deviation", deviation)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Box)
-            and np.array_equal(self.low, other.low)
-            and np.array_equal(self.high, other.high)
+        return isinstance(other, Box) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
         )
 
     def __hash__(self) -> int:
         return hash((tuple(self.low.flat), tuple(self.high.flat)))
 
     def __repr__(self) -> str:
-        return f"Box({_text(self.low)}, {_text(self.high)})"
+        spread = "" if self.deviation is None else f", deviation={_text(self.deviation)}"
+        return f"Box({_text(self.low)}, {_text(self.high)}{spread})"
 
     def project(self, z: Any) -> Any:
         """Nearest point of the box: each feature clipped. Shape and dtype of ``z`` (n, ...)."""
@@ -94,7 +104,9 @@ class Box:
         return xp.minimum(xp.maximum(z, self.low.astype(dtype)), self.high.astype(dtype))
 
     def sample(self, n: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """``n`` uniform points, float64, shape (n,) + shape; ``shape`` is that of one row."""
+        """``n`` points, uniform or Gaussian, float64, shape (n,) + shape; ``shape`` is that of one row."""
+        if self.deviation is not None:
+            return rng.normal((self.low + self.high) / 2, self.deviation, _sample_shape(n, shape))
         return rng.uniform(self.low, self.high, _sample_shape(n, shape))
 
     def signed_distance(self, x: Any) -> Any:

@@ -82,9 +82,10 @@ class OCSDF(OutlierMixin, BaseEstimator):
     updates_per_batch : int or "converge"
         K, the updates on each batch of negatives (Algorithm 3), or training until the loss settles
         (Algorithm 2).
-    domain : "auto", Box or Ball
+    domain : {"auto", "gaussian"}, Box or Ball
         Set of the negatives, unit of the scaled features; "auto" is the box of 5 standard deviations around
-        the mean, for images the pixel cube.
+        the mean, for images the pixel cube. "gaussian" is the same box with negatives that start from a
+        Gaussian, whose deviation in each feature is half the largest of the rows.
     scale : {"standard", "none"}
         Standardise the features, or take them as they are. Images of uint8 are divided by 255 in any case.
     outside : {"score", "anomalous"}
@@ -508,10 +509,12 @@ class OCSDF(OutlierMixin, BaseEstimator):
         if not isinstance(self.domain, str):
             self.domain_ = self.domain
         elif scaled.ndim > 2:
+            _check.choice(self.domain, "domain", "OCSDF.fit on images", ("auto",))
             self.domain_ = Box(0.0, 1.0)
         else:
-            reach = np.where(deviation > 0, 5 * deviation, 5 * typical)
-            self.domain_ = Box(scaled.mean(axis=0) - reach, scaled.mean(axis=0) + reach)
+            reach, middle = np.where(deviation > 0, 5 * deviation, 5 * typical), scaled.mean(axis=0)
+            start = np.abs(scaled - middle).max(axis=0) / 2 if self.domain == "gaussian" else None
+            self.domain_ = Box(middle - reach, middle + reach, start)
 
     def _new_net(self, scaled: np.ndarray, rng: np.random.Generator) -> LipschitzNet:
         order = rng.permutation(len(scaled))

@@ -74,10 +74,11 @@ def _check_network(model: Any) -> None:
 
 
 def _check_data_rules(model: Any) -> None:
-    if not isinstance(model.domain, Box | Ball) and not (
-        isinstance(model.domain, str) and model.domain == "auto"
-    ):
-        raise TypeError(_check.sentence("domain", CALLER, '"auto", a Box or a Ball', model.domain))
+    if isinstance(model.domain, str):
+        _check.choice(model.domain, "domain", CALLER, ("auto", "gaussian"))
+    elif not isinstance(model.domain, Box | Ball):
+        allowed = '"auto", "gaussian", a Box or a Ball'
+        raise TypeError(_check.sentence("domain", CALLER, allowed, model.domain))
     _check.choice(model.scale, "scale", CALLER, ("standard", "none"))
     _check.choice(model.outside, "outside", CALLER, ("score", "anomalous"))
     if not isinstance(model.verbose, bool):

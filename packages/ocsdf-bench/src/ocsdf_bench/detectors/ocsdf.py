@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,7 +13,9 @@ from ocsdf_bench.detector import DETECTORS, Detector, DetectorInfo
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_EPOCHS = 40  # of the paper's recipe
+_EPOCHS = {"paper": 40, "notebook": 45}  # 5 of them with negatives that do not move
+_LEAST_BATCHES = 15  # of an epoch of the notebook
+_NOTEBOOK: dict[str, Any] = {"domain": "gaussian", "level": 0.0, "pull": "inward"}
 _FEW_ROWS = 2_000  # up to here they are run in full
 _MANY_ROWS_HIDDEN = (256, 256, 256, 256)  # above: a reduced budget
 _MANY_ROWS_STEPS = 1_000
@@ -24,14 +26,15 @@ class OCSDFDetector:
 
     The paper's recipe trains 40 epochs at width 512 on up to ``full_rows`` rows, and 1,000 updates at width
     256 above, which ``budget`` states; ``epochs``, ``max_steps`` or ``hidden`` in ``params`` override this.
-    ``least_updates`` is how many it takes at least: an epoch of the authors' notebook has 15 updates however
-    few the rows, 600 in all.
+    ``least_updates`` is how many it takes at least. "notebook" is the same recipe as its authors' published
+    notebook of tables runs it: negatives start from a Gaussian of half the rows' extent and move up to the
+    level 0 alone, 5 epochs of warm-up come before the 40, and an epoch has 15 updates at least.
     Images reach a network of tables flattened; their domain is the box of the values seen in training,
     unless ``params`` has one.
 
     Parameters
     ----------
-    recipe : {"auto", "detection", "novelty", "paper", "images"}
+    recipe : {"auto", "detection", "novelty", "paper", "notebook", "images"}
         "auto" is OCSDF's default for what it is given: "images" for images, or else "detection". "novelty"
         is for protocols that promise training rows without anomalies.
     params : dict
@@ -70,6 +73,7 @@ class OCSDFDetector:
         recipes: dict[str, Callable[..., OCSDF]] = {
             "novelty": OCSDF.novelty,
             "paper": OCSDF.paper,
+            "notebook": partial(OCSDF.paper, **_NOTEBOOK),
             "images": OCSDF.images,
         }
         create = recipes.get(recipe, OCSDF)
@@ -125,17 +129,21 @@ class OCSDFDetector:
 
     def _length(self, n_rows: int) -> dict[str, Any]:
         """The budget of the paper's recipe; ``params`` has the last word on each part of it."""
-        if self._recipe != "paper":
+        if self._recipe not in ("paper", "notebook"):
             return {}
         few = n_rows <= self._full_rows
         width = {} if few else {"hidden": _MANY_ROWS_HIDDEN}
         if {"epochs", "max_steps"} & set(self._params):
             return width
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
-        updates = max(_EPOCHS * per_epoch, self._least_updates) if few else _MANY_ROWS_STEPS
-        epochs = max(_EPOCHS, -(-updates // per_epoch))
-        # Longer epochs are longer from the first on: the warm start keeps its share of 5 of 40.
-        warm = {"warmup_epochs": round(5 * epochs / _EPOCHS)} if few else {}
+        planned = _EPOCHS[self._recipe]
+        least = self._least_updates
+        if self._recipe == "notebook":
+            least = max(least, planned * _LEAST_BATCHES)
+        updates = max(planned * per_epoch, least) if few else _MANY_ROWS_STEPS
+        epochs = max(planned, -(-updates // per_epoch))
+        # Longer epochs are longer from the first on: the warm start keeps its share of 5 of them.
+        warm = {"warmup_epochs": round(5 * epochs / planned)} if few else {}
         return {**width, **warm, "epochs": epochs, "max_steps": updates}
 
     def _network(self) -> dict[str, Any]:
@@ -152,7 +160,7 @@ class OCSDFDetector:
         from ocsdf import Ball, Box
 
         given = self._params.get("domain")
-        if given is not None:
+        if given is not None and not isinstance(given, str):
             return {"domain": Box(*given) if isinstance(given, list | tuple) else Ball(given)}
         return {"domain": Box(float(X.min()), float(X.max()))} if X.ndim > 2 else {}
 
@@ -160,7 +168,7 @@ class OCSDFDetector:
 def build(
     *,
     seed: int,
-    recipe: Literal["auto", "detection", "novelty", "paper", "images"] = "auto",
+    recipe: Literal["auto", "detection", "novelty", "paper", "notebook", "images"] = "auto",
     margin: float | Literal["auto"] | None = None,
     weight: float | None = None,
     hidden: tuple[int, ...] | None = None,
@@ -178,7 +186,7 @@ def build(
     level: float | None = None,
     pull: str | None = None,
     updates_per_batch: int | str | None = None,
-    domain: tuple[float, float] | float | None = None,
+    domain: tuple[float, float] | float | Literal["gaussian"] | None = None,
     outside: str | None = None,
     network: str | None = None,
     engine: str | None = None,
