@@ -62,6 +62,18 @@ def test_budget_of_the_papers_recipe(n: int, params: dict[str, Any], steps: int)
     assert detector.budget["epochs"] == round(steps * 128 / n, 2)
 
 
+def test_the_notebooks_recipe_starts_from_a_gaussian_and_has_epochs_of_fifteen_updates() -> None:
+    few = fitted(rows(300), recipe="notebook", hidden=(4,), steps=1)
+    assert few.budget["steps"] == 45 * 15
+    assert fitted(rows(2_500), recipe="notebook", hidden=(4,), full_rows=4_000).budget["steps"] == 45 * 20
+    model = few._model
+    np.testing.assert_allclose(
+        model.domain_.deviation, np.abs(rows(300) - rows(300).mean(axis=0)).max(axis=0) / 2
+    )
+    assert (model.level, model.pull, model.warmup_epochs / model.epochs) == (0.0, "inward", 5 / 45)
+    assert fitted(rows(), recipe="notebook", level=-1.0, max_steps=1, hidden=(4,))._model.level == -1.0
+
+
 def test_width_and_margin_of_the_papers_recipe_are_recorded() -> None:
     few = fitted(rows(), recipe="paper", margin=0.2, max_steps=1)
     many = fitted(rows(2_001), recipe="paper", margin=0.2, max_steps=1)

@@ -143,6 +143,11 @@ def test_a_domain_is_frozen_copied_and_compared_by_value(domain):
             r"`high` of Box must be of the shape of low; got an array",
         ),
         (lambda: Box(np.nan, 0.0), r"`low` of Box must be finite real numbers; got nan"),
+        (
+            lambda: Box(0.0, 1.0, -1.0),
+            r"`deviation` of Box must be >= 0, .*; got -1",
+        ),
+        (lambda: Box(0.0, 1.0, [1.0, 2.0]), r"`deviation` of Box must be >= 0, one number or one for each"),
         (lambda: Ball(0.0), r"`radius` of Ball must be a finite number > 0; got 0.0"),
         (lambda: Ball(1.0, [np.inf]), r"`center` of Ball must be finite real numbers; got inf at index 0"),
     ],

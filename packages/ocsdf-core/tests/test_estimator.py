@@ -273,6 +273,18 @@ def test_frames_of_pandas_and_polars_score_as_arrays(X):
         assert model.n_features_in_ == 3
 
 
+def test_a_gaussian_start_is_half_as_wide_as_the_rows_and_is_clipped_to_the_box_by_a_step(X):
+    model = OCSDF.paper(**{**TINY, "domain": "gaussian", "epochs": 2}).fit(X)
+    scaled = (X - model.center_) / model.scale_
+    np.testing.assert_allclose(model.domain_.deviation, np.abs(scaled).max(axis=0) / 2)
+    np.testing.assert_allclose(model.domain_.high, np.full(X.shape[1], 5.0))
+    start = model.domain_.sample(50_000, X.shape[1], np.random.default_rng(0))
+    np.testing.assert_allclose(start.std(axis=0), model.domain_.deviation, rtol=0.02)
+    assert np.abs(model.domain_.project(10 * start)).max() <= 5.0 + 1e-12
+    with pytest.raises(ValueError, match="`domain` of OCSDF.fit on images must be"):
+        OCSDF.images(domain="gaussian").fit(np.zeros((20, 4, 4)))
+
+
 def test_a_ball_is_a_domain_too(X):
     model = OCSDF.paper(**{**TINY, "domain": Ball(5.0), "epochs": 2}).fit(X)
     assert model.domain_ == Ball(5.0)

@@ -50,6 +50,7 @@ DETECTORS = {
     "references": OCSDF(random_state=0),
     "dense": OCSDF(hidden=(8, 8), max_steps=5, random_state=0, outside="anomalous"),
     "paper": OCSDF.paper(hidden=(8,), max_steps=5, random_state=0, domain=Ball(5.0)),
+    "gaussian start": OCSDF.paper(hidden=(8,), max_steps=5, random_state=0, domain="gaussian"),
     "layers": OCSDF(
         network=dense((8,), sort=3), max_steps=5, random_state=0, domain=Box(-5.0, [5.0, 6.0, 7.0])
     ),
