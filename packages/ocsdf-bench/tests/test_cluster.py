@@ -1,7 +1,7 @@
 import os
 import shutil
-import subprocess
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
