@@ -154,10 +154,10 @@ def draw_certified(results: Results, threat: str, dataset: str = "") -> Figure:
     first = results.grid(keys[0]).filled()
     blocks = tuple(b for b in first.blocks if dataset in ("", b.dataset))
     with canvas(6.5, 3.4) as (figure, axes):
-        for i, method in enumerate(first.methods):
+        for i, (method, name) in enumerate(zip(first.methods, _short(first.methods), strict=True)):
             points = [(0.0, mean_over(results, Key("auroc"), blocks, method)[0])]
             points += [(k.radius or 0.0, mean_over(results, k, blocks, method)[0]) for k in keys]
-            _line(axes, i, points, shorten(method.label))
+            _line(axes, i, points, name)
         label = "certified AUROC, percent" + (f" (mean of {len(blocks)})" if len(blocks) > 1 else "")
         _finish_curves(axes, results, [k.radius or 0.0 for k in keys], label)
     return figure
@@ -169,7 +169,7 @@ def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figu
     radii = sorted({key.radius or 0.0 for key in keys})
     methods = [m for m in results.methods if any(_over(results, keys, r, m) is not None for r in radii)]
     with canvas(6.5, 3.4) as (figure, axes):
-        for i, method in enumerate(methods):
+        for i, (method, label) in enumerate(zip(methods, _short(methods), strict=True)):
             # The same rows at every radius, but a method may be attacked at some of them only.
             clean = (_over(results, keys, r, method, "auroc") for r in radii)
             start = [(0.0, value) for value in clean if value is not None][:1]
@@ -177,7 +177,7 @@ def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figu
                 [(r, v) for r in radii if (v := _over(results, keys, r, method, name)) is not None]
                 for name in ("", "certified_auroc")
             )
-            _line(axes, i, start + attacked, shorten(method.label))
+            _line(axes, i, start + attacked, label)
             _line(axes, i, start + bound, None, dotted=True)
         _finish_curves(axes, results, radii, "AUROC, percent (mean)")
     return figure
@@ -227,13 +227,17 @@ def _finish_curves(axes: Axes, results: Results, radii: list[float], label: str)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
+def _short(methods: Sequence[Method]) -> list[str]:
+    """Names that fit beside an axis; those of the tables where short ones do not tell two variants apart."""
+    short = [shorten(method.label) for method in methods]
+    return short if len(set(short)) == len(short) else [method.label for method in methods]
+
+
 def draw_strip(results: Results) -> Figure:
     """AUROC of each data set and detector as colour and number."""
     grid = results.grid(Key("auroc"))
     n_rows, n_columns = grid.mean.shape
-    labels = [shorten(method.label) for method in grid.methods]
-    if len(set(labels)) < len(labels):  # two variants that a short name does not tell apart
-        labels = [method.label for method in grid.methods]
+    labels = _short(grid.methods)
     below = 0.3 + 0.05 * max(map(len, labels))
     with canvas(1.6 + 0.42 * n_columns, below + 0.2 * n_rows) as (figure, axes):
         axes.grid(visible=False)
