@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _EPOCHS = {"paper": 40, "notebook": 45}  # 5 of them with negatives that do not move
-_LEAST_BATCHES = 15  # of an epoch of the notebook
+_LEAST_UPDATES = {"paper": 0, "notebook": 45 * 15}  # an epoch of the notebook has 15 at least
 _NOTEBOOK: dict[str, Any] = {"domain": "gaussian", "level": 0.0, "pull": "inward"}
 _FEW_ROWS = 2_000  # up to here they are run in full
 _MANY_ROWS_HIDDEN = (256, 256, 256, 256)  # above: a reduced budget
@@ -38,7 +38,8 @@ class OCSDFDetector:
         "auto" is OCSDF's default for what it is given: "images" for images, or else "detection". "novelty"
         is for protocols that promise training rows without anomalies.
     params : dict
-        Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high), a box, or a number, the radius of a ball.
+        Of ``ocsdf.OCSDF``; ``domain`` may be a pair (low, high), a box, a number, the radius of a ball, or
+        "gaussian".
     distance : dict
         Of the distance to references in place of ``network``: "count", "rank" and "neighbours" of
         ``ocsdf.References``, and "squash", the curve of ``ocsdf.Squash`` before it.
@@ -137,9 +138,7 @@ class OCSDFDetector:
             return width
         per_epoch = -(-n_rows // self._params.get("batch_size", 128))
         planned = _EPOCHS[self._recipe]
-        least = self._least_updates
-        if self._recipe == "notebook":
-            least = max(least, planned * _LEAST_BATCHES)
+        least = max(self._least_updates, _LEAST_UPDATES[self._recipe])
         updates = max(planned * per_epoch, least) if few else _MANY_ROWS_STEPS
         epochs = max(planned, -(-updates // per_epoch))
         # Longer epochs are longer from the first on: the warm start keeps its share of 5 of them.
@@ -160,7 +159,9 @@ class OCSDFDetector:
         from ocsdf import Ball, Box
 
         given = self._params.get("domain")
-        if given is not None and not isinstance(given, str):
+        if isinstance(given, str):
+            return {}
+        if given is not None:
             return {"domain": Box(*given) if isinstance(given, list | tuple) else Ball(given)}
         return {"domain": Box(float(X.min()), float(X.max()))} if X.ndim > 2 else {}
 
