@@ -142,22 +142,14 @@ class Dense:
         return {"kernel": kernel, "bias": np.zeros((members, 1, self.units))}
 
     def forward(self, params: Params, x: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Output (M, n, units); input and output are what the gradients need."""
-        y = x @ params["kernel"]
+        """Output (M, n, units), laid out as ``x``; input and output are what the gradients need."""
+        y = _product(x, params["kernel"], like=x)
         y += params["bias"]
         return y, (x, y)
 
-    def value(self, params: Params, x: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """Output alone; ``transposed`` in memory, where a sort of pairs then reads and writes whole rows."""
-        if not transposed:
-            return self.forward(params, x)[0]
-        y = params["kernel"].swapaxes(-1, -2) @ x.swapaxes(-1, -2)
-        y += params["bias"].swapaxes(-1, -2)
-        return y.swapaxes(-1, -2)
-
     def backward(self, params: Params, saved: Any, slope: np.ndarray) -> np.ndarray:
-        """``slope W'``."""
-        return slope @ params["kernel"].swapaxes(-1, -2)
+        """``slope W'``, laid out as the input."""
+        return _product(slope, params["kernel"].swapaxes(-1, -2), like=saved[0])
 
     def gradient(self, params: Params, saved: Any, slope: np.ndarray) -> Params:
         """``x' slope`` and the sum of ``slope``."""
@@ -203,6 +195,20 @@ class Dense:
         magnitude = float(dense_norm_bound(np.abs(params["kernel"])).max())
         bias = np.linalg.norm(params["bias"].astype(np.float64), axis=-1)
         return relative * magnitude, relative * float(bias.max())
+
+
+def by_feature(x: np.ndarray) -> np.ndarray:
+    """``x`` (..., n, d) laid out feature by feature in memory, where sorts of pairs run along whole rows.
+
+    Each layer of a dense network keeps the layout of its input.
+    """
+    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _product(x: np.ndarray, kernel: np.ndarray, like: np.ndarray) -> np.ndarray:
+    if like.strides[-2] < like.strides[-1]:
+        return (kernel.swapaxes(-1, -2) @ x.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return x @ kernel
 
 
 @dataclass(frozen=True)

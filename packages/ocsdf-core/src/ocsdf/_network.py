@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from ocsdf import _check
 from ocsdf._conv import Conv2D
-from ocsdf._layers import Dense, GroupSort, Layer, Params, carry_rounding
+from ocsdf._layers import Dense, GroupSort, Layer, Params, by_feature, carry_rounding
 from ocsdf._patches import AffinePatches
 from ocsdf._pool import L2NormPool
 from ocsdf._references import References
@@ -70,11 +70,9 @@ class LipschitzNet:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Values (n,) of the mean network on rows ``x`` (n, ...)."""
-        y, before = np.asarray(x, self.dtype)[None], None
-        for layer, after, params in zip(self.layers, (*self.layers[1:], None), self.params, strict=True):
-            if isinstance(layer, Dense):
-                y = layer.value(params, y, transposed=after == GroupSort(2))
-            elif isinstance(layer, GroupSort):
+        y, before = self._laid_out(np.asarray(x, self.dtype)[None]), None
+        for layer, params in zip(self.layers, self.params, strict=True):
+            if isinstance(layer, GroupSort):
                 y = layer.value(y, overwrite=isinstance(before, Dense))
             else:
                 y, _ = layer.forward(params, y)
@@ -99,11 +97,16 @@ class LipschitzNet:
 
     def forward(self, x: np.ndarray) -> tuple[np.ndarray, list]:
         """Values (M, n) of each network on its own rows (M, n, ...), and what the backward pass needs."""
-        saved = []
+        x, saved = self._laid_out(x), []
         for layer, params in zip(self.layers, self.params, strict=True):
             x, kept = layer.forward(params, x)
             saved.append(kept)
         return x[..., 0], saved
+
+    def _laid_out(self, x: np.ndarray) -> np.ndarray:
+        """``x`` (M, n, ...), feature by feature where its features are sorted in pairs."""
+        pairs = isinstance(self.layers[0], Dense) and GroupSort(2) in self.layers
+        return by_feature(x) if pairs else x
 
     def backward(self, saved: list, slope: np.ndarray) -> np.ndarray:
         """Input gradient (M, n, ...) for output slopes (M, n)."""

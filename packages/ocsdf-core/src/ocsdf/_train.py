@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -213,15 +214,17 @@ class RMSprop:
         engine.set_params(tuple(moved))
 
     def _step(self, key: tuple[int, str], slope: np.ndarray, rate: float) -> np.ndarray:
-        squares = self._squares.setdefault(key, np.zeros_like(slope))
         step = np.square(slope)
-        step *= 1 - self.DECAY
+        if key not in self._squares:
+            self._squares[key] = np.zeros_like(slope)
+        squares = self._squares[key]  # over 1 - DECAY, which saves a pass over memory
         squares *= self.DECAY
         squares += step
         np.sqrt(squares, out=step)
-        step += self.EPSILON
+        share = math.sqrt(1 - self.DECAY)
+        step += self.EPSILON / share
         np.divide(slope, step, out=step)
-        step *= rate
+        step *= rate / share
         if key[1] == "kernel":
             cap = self._caps.setdefault(key, SpectralCap(self.CAP))
             cap(step.reshape(len(step), -1, step.shape[-1]))
