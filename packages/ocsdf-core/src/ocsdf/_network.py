@@ -75,7 +75,7 @@ class LipschitzNet:
             if isinstance(layer, GroupSort):
                 y = layer.value(y, overwrite=isinstance(before, Dense))
             else:
-                y, _ = layer.forward(params, y)
+                y = layer.forward(params, y)[0]  # the rest is freed at once: it would not fit the cache
             before = layer
         return y[..., 0].mean(axis=0)
 
