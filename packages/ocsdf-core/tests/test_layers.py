@@ -121,7 +121,8 @@ def test_float32_is_within_the_rounding_bound_of_float64(case):
 def test_fresh_and_finished_weights_are_on_the_constraint_with_a_constant_near_one(case):
     layer, _, x, rng = case
     fresh = layer.init(rng, MEMBERS, x)
-    for params in (fresh, layer.constrain(fresh), layer.finish(fresh)):
+    still = {name: np.zeros_like(array) for name, array in fresh.items()}
+    for params in (fresh, layer.move(fresh, still, True), layer.finish(fresh)):
         assert {name: array.shape for name, array in params.items()} == {
             name: array.shape for name, array in fresh.items()
         }
@@ -200,7 +201,7 @@ def test_finish_puts_a_drifted_kernel_back_and_keeps_the_bias():
 def test_a_sort_layer_has_no_weights_and_the_constant_one():
     layer = GroupSort(None)
     assert layer.init(np.random.default_rng(6), 2, np.zeros((1, 1, 4))) == {}
-    assert layer.finish({}) == layer.constrain({}) == layer.along({}, {}) == {}
+    assert layer.finish({}) == layer.move({}, {}, True) == layer.along({}, {}) == {}
     np.testing.assert_array_equal(layer.lipschitz({}, (4,)), 1.0)
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import expm
 
-from ocsdf._stiefel import SpectralCap, orthonormal, polar, retract, tangent
+from ocsdf._stiefel import SpectralCap, orthonormal, polar, retract, rotate, skew, tangent
 
 SHAPES = [(2, 6, 3), (2, 3, 6), (1, 5, 5), (3, 4, 1), (3, 1, 4)]
 
@@ -54,6 +55,23 @@ def test_a_retraction_leaves_the_cube_of_the_error(shape, error):
     np.testing.assert_allclose(singular_values(retract(w)), expected, atol=1e-12)
     assert abs(expected - 1) <= 2.5 * abs(error) ** 3 + 4 * error**4
     assert abs(expected**2 - 1) <= 1.5e-4
+
+
+def test_the_part_in_the_frame_of_a_square_matrix_is_the_tangent_part():
+    rng = np.random.default_rng(4)
+    w, gradient = orthonormal(rng, (2, 6, 6)), rng.normal(size=(2, 6, 6))
+    np.testing.assert_allclose(w @ skew(w.swapaxes(-1, -2) @ gradient), tangent(w, gradient), atol=1e-12)
+
+
+def test_a_rotation_follows_the_exponential_and_leaves_the_fourth_power_of_its_length():
+    rng = np.random.default_rng(5)
+    w, k = orthonormal(rng, (2, 7, 7)), skew(rng.normal(size=(2, 7, 7)))
+    k *= 0.03 / np.linalg.norm(k, 2, axis=(1, 2))[:, None, None]
+    moved = rotate(w, k)
+    exact = np.stack([a @ expm(-b) for a, b in zip(w, k, strict=True)])
+    assert np.linalg.norm(moved - exact, 2, axis=(1, 2)).max() <= 1.01 * 0.03**3 / 6
+    expected = np.sqrt(1 + singular_values(k) ** 4 / 4)
+    np.testing.assert_allclose(np.sort(singular_values(moved)), np.sort(expected), atol=1e-14)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

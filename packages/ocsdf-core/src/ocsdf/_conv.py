@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from ocsdf import _check
 from ocsdf._bound import operator_norm_bound, paddings, relative_error
 from ocsdf._kernels import KERNELS, Kernel
-from ocsdf._layers import Params
+from ocsdf._layers import Params, down
 
 BLOCK = 1 << 22  # numbers that the windows of some rows may take up at a time
 
@@ -115,9 +115,10 @@ class Conv2D:
         """Along the constraint of the kernel."""
         return {**gradient, "kernel": self._constraint.along(params["kernel"], gradient["kernel"])}
 
-    def constrain(self, params: Params) -> Params:
-        """Kernel back on its constraint."""
-        return {**params, "kernel": self._constraint.constrain(params["kernel"])}
+    def move(self, params: Params, steps: Params, exact: bool) -> Params:
+        """Straight down, and the kernel back on its constraint."""
+        moved = down(params, steps)
+        return {**moved, "kernel": self._constraint.constrain(moved["kernel"])}
 
     def finish(self, params: Params) -> Params:
         """Float64, the kernel as near to its constraint as float64 gets."""

@@ -2,8 +2,8 @@
 
 A layer is a frozen value without weights. Its weights are a dict of arrays whose leading axis counts the
 networks that are trained side by side (``M``), so ``x`` is (M, n, ...), and (1, n, ...) is read by all of
-them; an image is (M, n, h, w, c). A kernel is kept on its constraint by ``constrain`` after each update,
-never inside the forward pass.
+them; an image is (M, n, h, w, c). A kernel is moved along its constraint by ``move``, never pulled
+back to it inside the forward pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ocsdf._bound import dense_norm_bound, relative_error
-from ocsdf._stiefel import orthonormal, polar, retract, tangent
+from ocsdf._stiefel import orthonormal, polar, retract, rotate, skew, tangent
 
 Params = dict[str, np.ndarray]
 
@@ -45,11 +45,11 @@ class Layer(Protocol):
         ...
 
     def along(self, params: Params, gradient: Params) -> Params:
-        """The part of a weight gradient along the constraint."""
+        """The part of a weight gradient along the constraint, in the coordinates that ``move`` takes."""
         ...
 
-    def constrain(self, params: Params) -> Params:
-        """Weights pulled back to the constraint after an update."""
+    def move(self, params: Params, steps: Params, exact: bool) -> Params:
+        """Weights after ``steps`` down, on the constraint; ``exact`` where drift is to be undone as well."""
         ...
 
     def finish(self, params: Params) -> Params:
@@ -90,6 +90,11 @@ def carry_rounding(
     return size, error, np.zeros((1, *shift.shape[1:]))
 
 
+def down(params: Params, steps: Params) -> Params:
+    """``params - steps``."""
+    return {name: params[name] - steps[name] for name in params}
+
+
 class Fixed:
     """A layer without weights and of constant 1."""
 
@@ -105,9 +110,9 @@ class Fixed:
         """No constraint."""
         return gradient
 
-    def constrain(self, params: Params) -> Params:
-        """No constraint."""
-        return params
+    def move(self, params: Params, steps: Params, exact: bool) -> Params:
+        """Straight down."""
+        return down(params, steps)
 
     def finish(self, params: Params) -> Params:
         """No constraint."""
@@ -155,15 +160,10 @@ class Dense:
         """``x' slope`` and the sum of ``slope``."""
         return {"kernel": saved[0].swapaxes(-1, -2) @ slope, "bias": slope.sum(axis=-2, keepdims=True)}
 
-    def gradient_along(self, params: Params, saved: Any, slope: np.ndarray, back: np.ndarray) -> Params:
-        """``along(gradient)`` of a square kernel from ``back``, the slope of the input, by a thin product.
-
-        With W W' = I the tangent part of G = x' slope is ``(G - W G' W) / 2``, and W G' W = back' (x W).
-        """
-        gradient = self.gradient(params, saved, slope)
-        gradient["kernel"] -= back.swapaxes(-1, -2) @ (saved[1] - params["bias"])
-        gradient["kernel"] *= 0.5
-        return gradient
+    def gradient_along(self, params: Params, saved: Any, slope: np.ndarray) -> Params:
+        """``along(gradient)`` of a square kernel by one thin product: W' G = W' x' slope = (x W)' slope."""
+        product = (saved[1] - params["bias"]).swapaxes(-1, -2) @ slope
+        return {"kernel": skew(product), "bias": slope.sum(axis=-2, keepdims=True)}
 
     def tensor(self, params: dict[str, Any], x: Any) -> Any:
         """``forward`` in TensorFlow."""
@@ -172,12 +172,19 @@ class Dense:
         return tf.matmul(x, params["kernel"]) + params["bias"]
 
     def along(self, params: Params, gradient: Params) -> Params:
-        """Tangent to the manifold of orthonormal kernels."""
-        return {**gradient, "kernel": tangent(params["kernel"], gradient["kernel"])}
+        """Along the manifold of orthonormal kernels; of a square one in the frame of the kernel."""
+        kernel, slope = params["kernel"], gradient["kernel"]
+        square = kernel.shape[-2] == kernel.shape[-1]
+        part = skew(kernel.swapaxes(-1, -2) @ slope) if square else tangent(kernel, slope)
+        return {**gradient, "kernel": part}
 
-    def constrain(self, params: Params) -> Params:
-        """Back to orthonormal up to 1e-4."""
-        return {**params, "kernel": retract(params["kernel"])}
+    def move(self, params: Params, steps: Params, exact: bool) -> Params:
+        """Orthonormal up to 1e-4: a square kernel turns, another one steps and is pulled back."""
+        kernel, step = params["kernel"], steps["kernel"]
+        square = kernel.shape[-2] == kernel.shape[-1]
+        moved = rotate(kernel, step) if square else kernel - step
+        moved = moved if square and not exact else retract(moved)
+        return {"kernel": moved, "bias": params["bias"] - steps["bias"]}
 
     def finish(self, params: Params) -> Params:
         """The polar factor."""

@@ -12,6 +12,7 @@ from ocsdf import _check
 from ocsdf._layers import Dense, GroupSort, Params
 from ocsdf._loss import hkr_slopes
 from ocsdf._network import LipschitzNet
+from ocsdf._stiefel import skew
 
 Saved = list[tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]]  # input, product and swaps of each dense layer
 
@@ -79,7 +80,10 @@ class MixedEngine:
         for i, (kernel, bias) in enumerate(found):
             layer, params = self.net.layers[2 * i], self.net.params[2 * i]
             gradient = {"kernel": kernel.numpy(), "bias": bias.numpy()}
-            gradients[2 * i] = gradient if self._is_inner_square(i) else layer.along(params, gradient)
+            inner = self._is_inner_square(i)
+            gradients[2 * i] = (
+                {**gradient, "kernel": skew(gradient["kernel"])} if inner else layer.along(params, gradient)
+            )
         return loss, inside, gradients
 
     def _is_inner_square(self, i: int) -> bool:
@@ -121,11 +125,11 @@ class MixedEngine:
 
     def _weight_gradients(self, saved: Saved, slope: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
         found = []
-        for i, (behind, back) in enumerate(self._slopes(saved, slope)[::-1]):
+        for i, (behind, _) in enumerate(self._slopes(saved, slope)[::-1]):
             x, product, _ = saved[i]
             total = tf.reduce_sum(tf.cast(behind, tf.float32), axis=-2, keepdims=True)
-            if self._is_inner_square(i):  # (x' slope - back' product) / 2, as Dense.gradient_along
-                x, behind = _stacked(x, back, behind, product)
+            if self._is_inner_square(i):  # the loop takes the skew part, as Dense.gradient_along
+                x = tf.cast(product, behind.dtype)
             found.append((tf.cast(_matmul(x, behind, transpose_a=True), tf.float32), total))
         return found
 
@@ -145,11 +149,6 @@ def _unsorted(slope: Any, swapped: Any) -> Any:
     left, right = pairs[..., 0], pairs[..., 1]
     both = tf.stack([tf.where(swapped, right, left), tf.where(swapped, left, right)], axis=-1)
     return tf.reshape(both, slope.shape)
-
-
-@tf.function(jit_compile=True)
-def _stacked(x: Any, back: Any, slope: Any, product: Any) -> tuple[Any, Any]:
-    return tf.concat([x, -back], axis=-2), tf.concat([slope, product], axis=-2) / 2
 
 
 def _pairs(x: Any) -> Any:

@@ -121,12 +121,11 @@ class LipschitzNet:
         gradients = []
         for i in range(len(self.layers) - 1, -1, -1):
             layer, params = self.layers[i], self.params[i]
-            back = layer.backward(params, saved[i], slope) if i else slope
-            if i and isinstance(layer, Dense) and back.shape[-1] == layer.units:
-                gradients.append(layer.gradient_along(params, saved[i], slope, back))
+            if isinstance(layer, Dense) and params["kernel"].shape[-2] == layer.units:
+                gradients.append(layer.gradient_along(params, saved[i], slope))
             else:
                 gradients.append(layer.along(params, layer.gradient(params, saved[i], slope)))
-            slope = back
+            slope = layer.backward(params, saved[i], slope) if i else slope
         return gradients[::-1]
 
     def finished(self) -> LipschitzNet:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ocsdf._bound import dense_norm_bound
-from ocsdf._layers import Params
+from ocsdf._layers import Params, down
 from ocsdf._stiefel import orthonormal, polar, retract, tangent
 
 ROUNDS = 4  # of local PCA: directions of each group, then each row to its nearest patch
@@ -119,9 +119,10 @@ class AffinePatches:
         """Tangent to the manifold of orthonormal bases."""
         return {**gradient, "kernel": tangent(params["kernel"], gradient["kernel"])}
 
-    def constrain(self, params: Params) -> Params:
-        """One Newton-Schulz step."""
-        return {**params, "kernel": retract(params["kernel"])}
+    def move(self, params: Params, steps: Params, exact: bool) -> Params:
+        """Straight down, and the bases back to orthonormal."""
+        moved = down(params, steps)
+        return {**moved, "kernel": retract(moved["kernel"])}
 
     def finish(self, params: Params) -> Params:
         """The polar factor, float64."""

@@ -87,10 +87,11 @@ class Residual:
         pairs = zip(self._pairs(params), self._pairs(gradient), strict=True)
         return self._merged(gradient, [layer.along(own, slopes) for (layer, own), (_, slopes) in pairs])
 
-    def constrain(self, params: Params) -> Params:
-        """Layers on their constraints, the share in [0, 1]."""
-        merged = self._merged(params, [layer.constrain(own) for layer, own in self._pairs(params)])
-        return {**merged, "share": np.clip(params["share"], 0, 1)}
+    def move(self, params: Params, steps: Params, exact: bool) -> Params:
+        """Layers along their constraints, the share in [0, 1]."""
+        pairs = zip(self._pairs(params), self._pairs(steps), strict=True)
+        moved = [layer.move(own, step, exact) for (layer, own), (_, step) in pairs]
+        return {**self._merged(params, moved), "share": np.clip(params["share"] - steps["share"], 0, 1)}
 
     def finish(self, params: Params) -> Params:
         """The same in float64."""

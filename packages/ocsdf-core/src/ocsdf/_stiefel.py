@@ -1,4 +1,4 @@
-"""The manifold of orthonormal matrices: start, retraction, and the exact polar step that ends a fit."""
+"""The manifold of orthonormal matrices: start, steps along it, and the exact polar step that ends a fit."""
 
 from __future__ import annotations
 
@@ -54,6 +54,29 @@ def retract(w: np.ndarray) -> np.ndarray:
     correction = w @ root if tall else root @ w
     correction += w
     return correction
+
+
+def skew(a: np.ndarray) -> np.ndarray:
+    """``(A - A') / 2``. Of A = W' G it is the gradient G in the frame of a square W, which moves with W:
+    W skew(W' G) is the part along the manifold.
+    """
+    part = a - a.swapaxes(-1, -2)
+    part *= 0.5
+    return part
+
+
+def rotate(w: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """``W (I - K + K² / 2)`` with K skew, the first terms of the rotation ``W exp(-K)``.
+
+    A singular value 1 becomes ``sqrt(1 + s⁴ / 4)``, s one of K: 1 + 1e-7 for s = 0.03. Rounding and these
+    remain, so that every now and then a :func:`retract` has to follow. Of the two products BLAS computes one
+    by half, since K² = -K' K.
+    """
+    root = k.swapaxes(-1, -2) @ k
+    root *= 0.5
+    root += k
+    turned = w @ root
+    return np.subtract(w, turned, out=turned)
 
 
 def polar(w: np.ndarray) -> np.ndarray:

@@ -199,18 +199,21 @@ class RMSprop:
     """
 
     DECAY, EPSILON, CAP = 0.9, 1e-7, 0.03
+    EXACT_EVERY = 16  # updates after which what the moves drifted is undone
 
     def __init__(self) -> None:
+        self._updates = 0
         self._squares: dict[tuple[int, str], np.ndarray] = {}
         self._caps: dict[tuple[int, str], SpectralCap] = {}
 
     def __call__(self, engine: Engine, gradients: list[Params], rate: float) -> None:
         """Move the weights of ``engine`` one step."""
-        moved = []
+        self._updates += 1
+        exact, moved = self._updates % self.EXACT_EVERY == 0, []
         net = engine.net
         for i, (layer, params, slopes) in enumerate(zip(net.layers, net.params, gradients, strict=True)):
             steps = {name: self._step((i, name), slope, rate) for name, slope in slopes.items()}
-            moved.append(layer.constrain({name: params[name] - steps[name] for name in params}))
+            moved.append(layer.move(params, steps, exact))
         engine.set_params(tuple(moved))
 
     def _step(self, key: tuple[int, str], slope: np.ndarray, rate: float) -> np.ndarray:
