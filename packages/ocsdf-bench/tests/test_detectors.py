@@ -79,7 +79,9 @@ def test_same_seed_same_scores_and_the_seed_is_used(name: str) -> None:
     score = fitted(name).anomaly_score(rows())
     again = DETECTORS[name].build(seed=0, **FEW_STEPS.get(name, {}))
     again.fit(rows())
-    np.testing.assert_array_equal(score, again.anomaly_score(rows()))
+    # torch sums in the order of how its arrays lie in memory.
+    rounding = 1e-5 if "torch" in DETECTORS[name].needs else 0.0
+    np.testing.assert_allclose(again.anomaly_score(rows()), score, rtol=rounding, atol=0)
     other = fitted(name, seed=1).anomaly_score(rows())
     subsamples = name in ("KNN-distance", "KNN-mean", "KDE")  # 200 rows are fewer than the reference
     if not subsamples:
