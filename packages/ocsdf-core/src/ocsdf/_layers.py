@@ -161,7 +161,9 @@ class Dense:
         return {"kernel": saved[0].swapaxes(-1, -2) @ slope, "bias": slope.sum(axis=-2, keepdims=True)}
 
     def gradient_along(self, params: Params, saved: Any, slope: np.ndarray) -> Params:
-        """``along(gradient)`` of a square kernel by one thin product: W' G = W' x' slope = (x W)' slope."""
+        """``along(gradient)``; of a square kernel by one thin product: W' G = W' x' slope = (x W)' slope."""
+        if not _is_square(params["kernel"]):
+            return self.along(params, self.gradient(params, saved, slope))
         product = (saved[1] - params["bias"]).swapaxes(-1, -2) @ slope
         return {"kernel": skew(product), "bias": slope.sum(axis=-2, keepdims=True)}
 
@@ -174,16 +176,15 @@ class Dense:
     def along(self, params: Params, gradient: Params) -> Params:
         """Along the manifold of orthonormal kernels; of a square one in the frame of the kernel."""
         kernel, slope = params["kernel"], gradient["kernel"]
-        square = kernel.shape[-2] == kernel.shape[-1]
-        part = skew(kernel.swapaxes(-1, -2) @ slope) if square else tangent(kernel, slope)
+        part = skew(kernel.swapaxes(-1, -2) @ slope) if _is_square(kernel) else tangent(kernel, slope)
         return {**gradient, "kernel": part}
 
     def move(self, params: Params, steps: Params, exact: bool) -> Params:
         """Orthonormal up to 1e-4: a square kernel turns, another one steps and is pulled back."""
         kernel, step = params["kernel"], steps["kernel"]
-        square = kernel.shape[-2] == kernel.shape[-1]
-        moved = rotate(kernel, step) if square else kernel - step
-        moved = moved if square and not exact else retract(moved)
+        moved = rotate(kernel, step) if _is_square(kernel) else kernel - step
+        if exact or not _is_square(kernel):
+            moved = retract(moved)
         return {"kernel": moved, "bias": params["bias"] - steps["bias"]}
 
     def finish(self, params: Params) -> Params:
@@ -210,6 +211,10 @@ def by_feature(x: np.ndarray) -> np.ndarray:
     Each layer of a dense network keeps the layout of its input.
     """
     return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _is_square(kernel: np.ndarray) -> bool:
+    return kernel.shape[-2] == kernel.shape[-1]
 
 
 def _product(x: np.ndarray, kernel: np.ndarray, like: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ class LipschitzNet:
         gradients = []
         for i in range(len(self.layers) - 1, -1, -1):
             layer, params = self.layers[i], self.params[i]
-            if isinstance(layer, Dense) and params["kernel"].shape[-2] == layer.units:
+            if isinstance(layer, Dense):
                 gradients.append(layer.gradient_along(params, saved[i], slope))
             else:
                 gradients.append(layer.along(params, layer.gradient(params, saved[i], slope)))
