@@ -264,6 +264,24 @@ def test_comparison_shows_the_cause_only_where_one_is_needed(invented_run):
     assert _row(_table(outside, "comparison"), "wine")["cause"].text == "none given"
 
 
+def test_a_cause_of_a_data_set_holds_for_its_classes_and_one_of_a_class_comes_first(invented_run):
+    at = {"dataset": "mnist", "protocol": "one-versus-rest", "auroc": 0.5}
+    runs = [invented_run("OCSDF-VGG", normal_class=digit, **at) for digit in "34"]
+    table = _table(runs, "comparison", {"mnist": "the set's", "mnist / 4": "the digit's"})
+    assert [_row(table, f"mnist / {digit}")["cause"].text for digit in "34"] == ["the set's", "the digit's"]
+
+
+def test_a_figure_printed_without_its_spread_is_compared_by_its_difference_alone(invented_run):
+    at = {"dataset": "cats-vs-dogs", "normal_class": "cat", "protocol": "one-versus-rest"}
+    runs = [invented_run("OCSDF-VGG", auroc=0.529, **at), invented_run("OCSDF", auroc=0.525, **at)]
+    table = _table(runs, "comparison", {"cats-vs-dogs": "fewer images"})
+    row = _row(table, "cats-vs-dogs / cat")
+    assert (row["difference"].text, row["difference of OCSDF"].text) == ("-2.1", "-2.5")
+    assert row["within 2 std"] == Cell("no spread printed")
+    assert row["cause"].text == "fewer images"
+    assert "rows lie outside" not in table.caption
+
+
 def test_pyod_table_stands_beside_the_same_detectors_only(invented_runs):
     table = _table(invented_runs, "pyod")
     assert {c.title for c in table.columns[1:]} == {"KNN", "IForest"}

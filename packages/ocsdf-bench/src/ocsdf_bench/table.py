@@ -59,8 +59,8 @@ def write_report(directory: Path) -> Report:
 
 
 def read_leaderboard(directory: Path) -> Leaderboard:
-    """Leaderboard of a store. Optional files beside it: causes.toml (row label = why it lies outside the
-    paper's spread) and published.csv (figures of others, see `published.read_published`).
+    """Leaderboard of a store. Optional files beside it: causes.toml (row label or data set = why it lies
+    outside the paper's spread) and published.csv (figures of others, see `published.read_published`).
     """
     return build_leaderboard(
         read_runs(directory),
@@ -70,7 +70,7 @@ def read_leaderboard(directory: Path) -> Leaderboard:
 
 
 def read_causes(path: Path) -> dict[str, str]:
-    """Causes by row label; empty where there is no such file."""
+    """Causes by row label or data set; empty where there is no such file."""
     if not path.is_file():
         return {}
     try:

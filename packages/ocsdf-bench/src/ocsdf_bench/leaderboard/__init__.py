@@ -36,7 +36,7 @@ def build_leaderboard(
     runs : iterable of Run
         In any order; of two runs of one key the later one counts.
     causes : mapping, optional
-        Text by row label, for rows outside the paper's spread.
+        Text by row label or data set, for rows outside the paper's spread.
     printed : tuple of Published
         Figures of others to show beside the runs, marked published.
 
