@@ -1,5 +1,6 @@
 """Plug-in of the harness tests: a tiny data set, trivial detectors, and one detector for each way to fail."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -105,6 +106,12 @@ def _misbehaving(*, seed, how: str):
     return Misbehaving(how)
 
 
+def _fresh(*, seed):
+    if os.getppid() != multiprocessing.parent_process().pid:
+        raise RuntimeError("this process is a fork of the server")
+    return Centre(seed)
+
+
 def _false(*, seed, bounds: float = 0.0):
     return False_(seed).bounded(bounds) if bounds else False_(seed)
 
@@ -115,6 +122,7 @@ for name, build, deterministic in (
     ("FalseCertificate", _false, True),
 ):
     DETECTORS.add(DetectorInfo(name=name, build=build, source="a test", deterministic=deterministic))
+DETECTORS.add(DetectorInfo(name="Fresh", build=_fresh, source="a test", deterministic=True, fresh=True))
 DETECTORS.add(
     DetectorInfo(name="Capped", build=_centre, source="a test", row_cap=20, score_block=30, transductive=True)
 )

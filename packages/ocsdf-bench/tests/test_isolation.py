@@ -10,11 +10,12 @@ from ocsdf_bench import isolation
 from ocsdf_bench.isolation import Job, isolate
 
 
-def _outcomes(*calls, wall=30.0, memory=4000.0, workers=2):
+def _outcomes(*calls, wall=30.0, memory=4000.0, workers=2, fresh=False):
     """Outcome of each (function, arguments), in the order given."""
     found = {}
     for function in dict.fromkeys(call[0] for call in calls):
-        jobs = [Job(i, call[1:], wall, memory) for i, call in enumerate(calls) if call[0] is function]
+        made = enumerate(calls)
+        jobs = [Job(i, call[1:], wall, memory, fresh=fresh) for i, call in made if call[0] is function]
         found |= {job.key: outcome for job, outcome in isolate(jobs, function, workers=workers, threads=1)}
     return [found[i] for i in range(len(calls))]
 
@@ -23,6 +24,12 @@ def test_values_come_back_from_processes_of_their_own():
     first, second = _outcomes((os.getpid,), (os.getpid,))
     assert first.status == second.status == "ok"
     assert len({first.value, second.value, os.getpid()}) == 3
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_fresh_process_is_our_own_child_and_no_fork_of_the_server(fresh):
+    (outcome,) = _outcomes((os.getppid,), fresh=fresh)
+    assert (outcome.value == os.getpid()) == fresh
 
 
 def test_an_exception_is_a_failure_with_its_name_and_message():
@@ -100,9 +107,10 @@ def test_closing_the_generator_ends_what_still_runs():
     assert time.monotonic() - start < 10
 
 
-def test_each_call_has_the_threads_it_was_given():
+@pytest.mark.parametrize("fresh", [True, False])
+def test_each_call_has_the_threads_it_was_given(fresh):
     code = "import os; assert os.environ['OMP_NUM_THREADS'] == '1', os.environ['OMP_NUM_THREADS']"
-    (outcome,) = _outcomes((exec, code))
+    (outcome,) = _outcomes((exec, code), fresh=fresh)
     assert outcome.reason == ""
 
 

@@ -7,9 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ocsdf_bench.store import read_runs
 
 ABSENT = importlib.util.find_spec("deel") is None or importlib.util.find_spec("tf_keras") is None
 pytestmark = pytest.mark.skipif(ABSENT, reason="needs the extra ocsdf-core[deel-lip]")
@@ -103,3 +106,30 @@ def test_where_keras_3_is_in_use_the_refusal_says_what_to_do() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode != 0
     assert "each run has a process of its own" in done.stderr
+
+
+SUITE = """
+name = "beside"
+protocol = "one-versus-rest"
+datasets = [{ name = "sk-digits", normal_classes = ["2"] }]
+seeds = [0]
+radii = [0.3]
+detectors = [
+  { name = "DeepSVDD", params = { max_steps = 5 } },
+  { name = "ocsdf-deel-lip", params = { widths = [8], max_steps = 5 } },
+]
+[[attacks]]
+name = "l2-pgd"
+radii = [0.3]
+n_rows = 20
+"""
+
+
+def test_a_suite_attacks_it_beside_detectors_that_use_keras_3(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(SUITE)
+    command = [sys.executable, "-m", "ocsdf_bench", "run", "suite.toml", "--out", "out", "--no-report"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    runs = read_runs(tmp_path / "out")
+    assert [run.status for run in runs] == ["ok", "ok"], done.stdout
+    for run in runs:
+        assert any(m.metric == "attacked_auroc:l2-pgd" for m in run.metrics)

@@ -59,6 +59,11 @@ def test_a_run_is_a_row_with_metrics_times_sizes_and_its_origin(tmp_path):
     assert len(read_scores(tmp_path / "out", first)["score"]) == 58
 
 
+def test_a_detector_that_asks_for_a_fresh_process_gets_one_beside_others(tmp_path):
+    summary, _ = _run(tmp_path, '[[detectors]]\nname = "Fresh"\n[[detectors]]\nname = "Centre"')
+    assert summary.statuses == {"ok": 3}
+
+
 def test_the_same_suite_again_runs_nothing(tmp_path):
     body = '[[detectors]]\nname = "Centre"'
     _, before = _run(tmp_path, body)

@@ -49,6 +49,7 @@ class DetectorInfo:
     row_cap: int | None = None  # fit on at most this many rows (seeded subsample)
     score_block: int | None = None  # score in blocks of this many rows (quadratic, transductive ones)
     preload: tuple[str, ...] = ()  # modules the fork server imports once for all runs
+    fresh: bool = False  # True: its runs inherit no module that others preload
     extra: str = ""  # pip extra that brings what it needs: "torch"
     needs: tuple[str, ...] = ()  # modules beyond the package's own dependencies; `check` looks for them
     kinds: tuple[str, ...] = ("table", "toy", "image")

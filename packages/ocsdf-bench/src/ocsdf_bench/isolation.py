@@ -1,7 +1,8 @@
 """Each call in a process of its own, under a wall-time and a memory limit, several at once.
 
 A fork server imports the heavy modules once (TensorFlow is imported there and never initialised, so a
-fork of it is safe); each call is a fork of it that starts in milliseconds.
+fork of it is safe); each call is a fork of it that starts in milliseconds. A fresh call is a new Python,
+which inherits none of these imports.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver
 from pathlib import Path
@@ -38,13 +39,15 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Job:
-    """A call to make; ``key`` comes back with the outcome. ``resources`` matter to a cluster only."""
+    """A call to make; ``key`` comes back with the outcome. ``resources`` matter to a cluster only;
+    ``fresh`` : in a new Python, before which nothing was imported."""
 
     key: Any
     arguments: tuple[Any, ...]
     wall_seconds: float
     memory_mb: float
     resources: dict[str, float] = field(default_factory=dict)
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,27 +100,32 @@ def _start_fork_server(preload: Iterable[str], threads: int, logs: Path) -> None
     What those print while they are imported (TensorFlow is loud) goes to a file: it is no news.
     """
     names = [name for name in dict.fromkeys(preload) if _installed(name)]
+    with _environment(threads):
+        saved = os.dup(2)
+        try:
+            with (logs / "server").open("wb") as log:
+                os.dup2(log.fileno(), 2)
+            multiprocessing.get_context("forkserver").set_forkserver_preload(names)
+            forkserver.ensure_running()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+@contextlib.contextmanager
+def _environment(threads: int) -> Iterator[None]:
+    """What a process that starts inherits; threads of a cluster's worker share it, so one at a time."""
     settings = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    with _STARTING:  # threads of a cluster's worker share the server and this process's environment
-        _start_with(names, settings, logs)
-
-
-def _start_with(names: list[str], settings: dict[str, str], logs: Path) -> None:
-    before = dict(os.environ)
-    saved = os.dup(2)
-    try:
+    with _STARTING:
+        before = dict(os.environ)
         os.environ.update(settings)
-        with (logs / "server").open("wb") as log:
-            os.dup2(log.fileno(), 2)
-        multiprocessing.get_context("forkserver").set_forkserver_preload(names)
-        forkserver.ensure_running()
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        for name in settings:
-            os.environ.pop(name, None)
-            if name in before:
-                os.environ[name] = before[name]
+        try:
+            yield
+        finally:
+            for name in settings:
+                os.environ.pop(name, None)
+                if name in before:
+                    os.environ[name] = before[name]
 
 
 def _installed(name: str) -> bool:
@@ -136,7 +144,7 @@ class _Process:
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
-        context = multiprocessing.get_context("forkserver")
+        context = multiprocessing.get_context("spawn" if self.job.fresh else "forkserver")
         self.results, sender = context.Pipe(duplex=False)
         descriptor, name = tempfile.mkstemp(dir=self.logs)
         os.close(descriptor)
@@ -144,7 +152,8 @@ class _Process:
         self.process = context.Process(
             target=_main, args=(self.function, self.job.arguments, sender, name, self.threads)
         )
-        self.process.start()
+        with _environment(self.threads):
+            self.process.start()
         sender.close()  # so that the end of the process is the end of the pipe
         self.start = time.monotonic()
         self.deadline = self.start + self.job.wall_seconds

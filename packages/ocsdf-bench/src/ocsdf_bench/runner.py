@@ -164,7 +164,8 @@ class _Session:
                 continue
             fits.add(identity)
             arguments = (spec, self.checksums[spec.dataset], self.source, self.plugins)
-            jobs.append(Job(spec, arguments, spec.wall_seconds, spec.memory_mb, spec.resources))
+            fresh = DETECTORS[spec.built].fresh
+            jobs.append(Job(spec, arguments, spec.wall_seconds, spec.memory_mb, spec.resources, fresh))
         with closing(self._isolate(jobs)) as outcomes:  # an interrupt ends the processes at once
             for job, outcome in outcomes:
                 self._append_outcome(job.key, outcome)
@@ -189,7 +190,7 @@ class _Session:
         return ()
 
     def _isolate(self, jobs: list[Job]) -> Generator[tuple[Job, Outcome], None, None]:
-        preload = [*PRELOAD, *_plugin_modules(), *_heavy_modules(job.key for job in jobs)]
+        preload = [*PRELOAD, *_plugin_modules(), *_heavy_modules(job.key for job in jobs if not job.fresh)]
         if not self.dask or not jobs:
             return isolate(jobs, execute, workers=self.workers, threads=self.threads, preload=preload)
         names = tuple(dict.fromkeys(job.key.dataset for job in jobs))

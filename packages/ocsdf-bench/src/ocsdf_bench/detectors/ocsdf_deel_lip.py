@@ -1,7 +1,7 @@
 """OCSDF from deel-lip layers, trained as its authors do: each update orthogonalises free weights anew.
 
 deel-lip runs on Keras 2 alone, which a process has to choose before Keras is first used. A run has a process
-of its own, so that only this detector's runs choose it. Core computes the constant from the weights that
+of its own, and this detector's runs a fresh one, so that they alone choose it. Core computes the constant from the weights that
 inference uses, since the library's own scaling of convolutions is no bound.
 """
 
@@ -217,6 +217,7 @@ DETECTORS.add(
         name="ocsdf-deel-lip",
         build=build,
         source="Béthune, Novello et al., ICML 2023; layers of Serrurier et al., deel-lip 1.5",
+        fresh=True,
         extra="deel-lip",
         needs=("deel", "tf_keras"),
     )
