@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 5.0  # between asking (SIGTERM) and killing (SIGKILL)
@@ -144,7 +144,8 @@ class _Process:
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
-        context = multiprocessing.get_context("spawn" if self.job.fresh else "forkserver")
+        method: Literal["spawn", "forkserver"] = "spawn" if self.job.fresh else "forkserver"
+        context = multiprocessing.get_context(method)
         self.results, sender = context.Pipe(duplex=False)
         descriptor, name = tempfile.mkstemp(dir=self.logs)
         os.close(descriptor)

@@ -1,8 +1,8 @@
 """OCSDF from deel-lip layers, trained as its authors do: each update orthogonalises free weights anew.
 
 deel-lip runs on Keras 2 alone, which a process has to choose before Keras is first used. A run has a process
-of its own, and this detector's runs a fresh one, so that they alone choose it. Core computes the constant from the weights that
-inference uses, since the library's own scaling of convolutions is no bound.
+of its own, and this detector's runs a fresh one, so that they alone choose it. Core computes the constant
+from the weights that inference uses, since the library's own scaling of convolutions is no bound.
 """
 
 from __future__ import annotations
