@@ -21,8 +21,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 5.0  # between asking (SIGTERM) and killing (SIGKILL)
@@ -144,8 +145,11 @@ class _Process:
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
-        method: Literal["spawn", "forkserver"] = "spawn" if self.job.fresh else "forkserver"
-        context = multiprocessing.get_context(method)
+        context: SpawnContext | ForkServerContext = (
+            multiprocessing.get_context("spawn")
+            if self.job.fresh
+            else multiprocessing.get_context("forkserver")
+        )
         self.results, sender = context.Pipe(duplex=False)
         descriptor, name = tempfile.mkstemp(dir=self.logs)
         os.close(descriptor)
