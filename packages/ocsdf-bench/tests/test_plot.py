@@ -146,6 +146,20 @@ def test_the_figure_of_several_attacks_shows_the_strongest_at_each_radius(invent
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [90, 70, 0])  # 0 is a result
 
 
+def test_the_figure_says_whom_no_attack_saw_a_gradient_of(invented_run):
+    runs = []
+    for name, attack in (("OCSDF", "l2-pgd"), ("IForest", "random-search"), ("KNN", "transfer")):
+        rows = [Measurement("auroc", 0.9), Measurement("auroc", 0.9, 0.1, "both", 100)]
+        rows += [Measurement(f"attacked_auroc:{attack}", 0.8, 0.1, "both", 100)]
+        runs.append(invented_run(name, "mnist", 0, metrics=tuple(rows)))
+    captions = []
+    for some in (runs, runs[:1]):
+        (results,) = split_results(some)
+        captions += [p.caption for p in pictures(results) if p.name == "attacked-both"]
+    assert "No attack saw a gradient of IForest, KNN: a stronger one may exist." in captions[0]
+    assert len(captions) == 1  # one attack alone has its own figure
+
+
 def test_an_attacked_curve_starts_clean_even_where_the_smallest_radius_was_not_attacked(invented_run):
     runs = []
     for name, radii in (("OCSDF", (0.1, 0.2)), ("DeepSVDD", (0.2,))):

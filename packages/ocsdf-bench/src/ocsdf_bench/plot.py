@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocsdf_bench.attack import ATTACKS
 from ocsdf_bench.diagram import critical_difference_diagram
 from ocsdf_bench.figure import COLOURS, MARKERS, canvas, shorten
 from ocsdf_bench.grid import Block, Key, Method, Results
@@ -113,11 +114,28 @@ def _robustness_pictures(results: Results) -> Iterator[Picture]:
         "Solid: what the strongest of the attacks leaves at each radius; dotted: proven bound on the same "
         f"rows. Mean over the rows attacked. Radius: {radius_unit(results)}."
     )
+    blind = _attacked_blindly(results, metrics)
+    if 0 < len(blind) < len(results.methods):
+        caption += f" No attack saw a gradient of {', '.join(blind)}: a stronger one may exist."
     for threat in dict.fromkeys(key.threat for name in metrics for key in results.keys(name)):
         title = f"AUROC under the strongest attack, {THREATS[threat]}"
         draw = partial(draw_attacked, results, metrics, threat)
         if len(metrics) > 1:
             yield Picture(f"attacked-{threat}", title, caption, draw)
+
+
+def _attacked_blindly(results: Results, metrics: Sequence[str]) -> list[str]:
+    """Names of the methods whose attacks all go without a gradient of theirs."""
+    sighted: dict[str, bool] = {}
+    for metric in metrics:
+        name = metric.partition(":")[2]
+        # An attack that is not registered here came by a plug-in: nothing is claimed of it.
+        sees = name not in ATTACKS or bool(ATTACKS[name].needs and not ATTACKS[name].surrogate)
+        for key in results.keys(metric):
+            for method in results.methods:
+                if any(results.values(key, block, method) for block in results.blocks):
+                    sighted[method.label] = sighted.get(method.label, False) or sees
+    return [label for label, sees in sighted.items() if not sees]
 
 
 def _score_picture(results: Results, dataset: str, directory: Path, name: str = "scores") -> Picture | None:
