@@ -160,6 +160,19 @@ def test_the_figure_says_whom_no_attack_saw_a_gradient_of(invented_run):
     assert len(captions) == 1  # one attack alone has its own figure
 
 
+def test_two_sets_of_images_have_a_figure_each(invented_run):
+    runs = []
+    for name, dataset in (("OCSDF", "mnist"), ("OCSDF", "cifar10"), ("DeepSVDD", "mnist")):
+        rows = [Measurement("auroc", 0.9), Measurement("auroc", 0.9, 0.1, "both", 100)]
+        rows += [Measurement("attacked_auroc:l2-pgd", 0.8, 0.1, "both", 100)]
+        runs.append(invented_run(name, dataset, 0, metrics=tuple(rows)))
+    (results,) = split_results(runs)
+    attacked = [picture for picture in pictures(results) if picture.name.startswith("attack-")]
+    assert [p.name for p in attacked] == ["attack-l2-pgd-both-cifar10", "attack-l2-pgd-both-mnist"]
+    curves = [[line.get_label() for line in p.draw().axes[0].lines[:-1]] for p in attacked]
+    assert curves == [["OCSDF"], ["OCSDF", "DeepSVDD"]]
+
+
 def test_an_attacked_curve_starts_clean_even_where_the_smallest_radius_was_not_attacked(invented_run):
     runs = []
     for name, radii in (("OCSDF", (0.1, 0.2)), ("DeepSVDD", (0.2,))):

@@ -72,9 +72,11 @@ def _pictures(results: Results) -> Iterator[Picture]:
         diagram = critical_difference_diagram(results)
         yield Picture("critical-difference", "Critical differences", caption, diagram.draw, diagram.tikz)
     for threat in dict.fromkeys(k.threat for k in _few_curves(results)):
-        title = f"Certified AUROC against the radius, {THREATS[threat]}"
-        caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
-        yield Picture(f"certified-auroc-{threat}", title, caption, partial(draw_certified, results, threat))
+        for part in _parts(results):
+            title = f"Certified AUROC against the radius, {THREATS[threat]}{part.title}"
+            caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
+            draw = partial(draw_certified, results, threat, part.dataset)
+            yield Picture(f"certified-auroc-{threat}{part.name}", title, caption, draw)
     for metric in results.metrics():
         if metric.startswith("attacked_auroc:"):
             yield from _attack_pictures(results, metric)
@@ -87,6 +89,23 @@ def _pictures(results: Results) -> Iterator[Picture]:
     if len(grid.methods) > 1 and len(grid.blocks) > 1:  # one row is the ranking's
         caption = "AUROC in percent; a cell without a number says why."
         yield Picture("auroc-strip", "AUROC per data set", caption, partial(draw_strip, results))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a figure of means is over: one data set, or all ("")."""
+
+    dataset: str
+    name: str = ""
+    title: str = ""
+
+
+def _parts(results: Results) -> list[_Part]:
+    """Each set of images has figures of its own: what runs on one of them only is not compared across two."""
+    datasets = list(dict.fromkeys(block.dataset for block in results.blocks))
+    if len(datasets) < 2 or not is_pixels(results):
+        return [_Part("")]
+    return [_Part(dataset, f"-{_safe(dataset)}", f", {dataset}") for dataset in datasets]
 
 
 def _few_curves(results: Results) -> list[Key]:
@@ -102,9 +121,11 @@ def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
         f"attacked. Radius: {radius_unit(results)}."
     )
     for threat in dict.fromkeys(key.threat for key in results.keys(metric)):
-        title = f"AUROC under {attack}, {THREATS[threat]}"
-        draw = partial(draw_attacked, results, [metric], threat)
-        yield Picture(f"attack-{attack}-{threat}", title, caption, draw)
+        for part in _parts(results):
+            title = f"AUROC under {attack}, {THREATS[threat]}{part.title}"
+            draw = partial(draw_attacked, results, [metric], threat, part.dataset)
+            if _attacked(results, [metric], part.dataset):
+                yield Picture(f"attack-{attack}-{threat}{part.name}", title, caption, draw)
 
 
 def _robustness_pictures(results: Results) -> Iterator[Picture]:
@@ -114,28 +135,36 @@ def _robustness_pictures(results: Results) -> Iterator[Picture]:
         "Solid: what the strongest of the attacks leaves at each radius; dotted: proven bound on the same "
         f"rows. Mean over the rows attacked. Radius: {radius_unit(results)}."
     )
-    blind = _attacked_blindly(results, metrics)
-    if 0 < len(blind) < len(results.methods):
-        caption += f" No attack saw a gradient of {', '.join(blind)}: a stronger one may exist."
     for threat in dict.fromkeys(key.threat for name in metrics for key in results.keys(name)):
-        title = f"AUROC under the strongest attack, {THREATS[threat]}"
-        draw = partial(draw_attacked, results, metrics, threat)
-        if len(metrics) > 1:
-            yield Picture(f"attacked-{threat}", title, caption, draw)
+        for part in _parts(results):
+            title = f"AUROC under the strongest attack, {THREATS[threat]}{part.title}"
+            draw = partial(draw_attacked, results, metrics, threat, part.dataset)
+            made = _attacked(results, metrics, part.dataset)
+            if len({attack for attacks in made.values() for attack in attacks}) > 1:
+                name = f"attacked-{threat}{part.name}"
+                yield Picture(name, title, caption + _blindly(made), draw)
 
 
-def _attacked_blindly(results: Results, metrics: Sequence[str]) -> list[str]:
-    """Names of the methods whose attacks all go without a gradient of theirs."""
-    sighted: dict[str, bool] = {}
+def _attacked(results: Results, metrics: Sequence[str], dataset: str) -> dict[str, list[str]]:
+    """Attacks made on each method, by its label, on the rows of ``dataset`` ("": of all)."""
+    blocks = [block for block in results.blocks if dataset in ("", block.dataset)]
+    found: dict[str, list[str]] = {}
     for metric in metrics:
-        name = metric.partition(":")[2]
-        # An attack that is not registered here came by a plug-in: nothing is claimed of it.
-        sees = name not in ATTACKS or bool(ATTACKS[name].needs and not ATTACKS[name].surrogate)
-        for key in results.keys(metric):
-            for method in results.methods:
-                if any(results.values(key, block, method) for block in results.blocks):
-                    sighted[method.label] = sighted.get(method.label, False) or sees
-    return [label for label, sees in sighted.items() if not sees]
+        keys = results.keys(metric)
+        for method in results.methods:
+            if any(results.values(key, block, method) for key in keys for block in blocks):
+                found.setdefault(method.label, []).append(metric.partition(":")[2])
+    return found
+
+
+def _blindly(made: dict[str, list[str]]) -> str:
+    """A sentence on the methods that no attack saw a gradient of, where others were attacked by theirs."""
+    # An attack that is not registered here came by a plug-in: nothing is claimed of it.
+    sighted = [a.name for a in ATTACKS if a.needs and not a.surrogate]
+    blind = [label for label, names in made.items() if all(n in ATTACKS and n not in sighted for n in names)]
+    if not blind or len(blind) == len(made):
+        return ""
+    return f" No attack saw a gradient of {', '.join(blind)}: a stronger one may exist."
 
 
 def _score_picture(results: Results, dataset: str, directory: Path, name: str = "scores") -> Picture | None:
@@ -171,8 +200,9 @@ def draw_certified(results: Results, threat: str, dataset: str = "") -> Figure:
     keys = [k for k in results.keys("certified_auroc") if k.n_test is None and k.threat == threat]
     first = results.grid(keys[0]).filled()
     blocks = tuple(b for b in first.blocks if dataset in ("", b.dataset))
+    methods = [m for m in first.methods if any(results.values(k, b, m) for k in keys for b in blocks)]
     with canvas(6.5, 3.4) as (figure, axes):
-        for i, (method, name) in enumerate(zip(first.methods, _short(first.methods), strict=True)):
+        for i, (method, name) in enumerate(zip(methods, _short(methods), strict=True)):
             points = [(0.0, mean_over(results, Key("auroc"), blocks, method)[0])]
             points += [(k.radius or 0.0, mean_over(results, k, blocks, method)[0]) for k in keys]
             _line(axes, i, points, name)
@@ -181,18 +211,20 @@ def draw_certified(results: Results, threat: str, dataset: str = "") -> Figure:
     return figure
 
 
-def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figure:
-    """AUROC under the strongest attack (solid) and its proven bound (dotted), on the attacked rows."""
+def draw_attacked(results: Results, metrics: Sequence[str], threat: str, dataset: str = "") -> Figure:
+    """AUROC under the strongest attack (solid) and its proven bound (dotted), on the attacked rows of
+    ``dataset``, or on all."""
     keys = [key for name in metrics for key in results.keys(name) if key.threat == threat]
     radii = sorted({key.radius or 0.0 for key in keys})
-    methods = [m for m in results.methods if any(_over(results, keys, r, m) is not None for r in radii)]
+    over = partial(_over, results, keys, [b for b in results.blocks if dataset in ("", b.dataset)])
+    methods = [m for m in results.methods if any(over(r, m) is not None for r in radii)]
     with canvas(6.5, 3.4) as (figure, axes):
         for i, (method, label) in enumerate(zip(methods, _short(methods), strict=True)):
             # The same rows at every radius, but a method may be attacked at some of them only.
-            clean = (_over(results, keys, r, method, "auroc") for r in radii)
+            clean = (over(r, method, "auroc") for r in radii)
             start = [(0.0, value) for value in clean if value is not None][:1]
             attacked, bound = (
-                [(r, v) for r in radii if (v := _over(results, keys, r, method, name)) is not None]
+                [(r, v) for r in radii if (v := over(r, method, name)) is not None]
                 for name in ("", "certified_auroc")
             )
             _line(axes, i, start + attacked, label)
@@ -202,15 +234,20 @@ def draw_attacked(results: Results, metrics: Sequence[str], threat: str) -> Figu
 
 
 def _over(
-    results: Results, keys: Sequence[Key], radius: float, method: Method, metric: str = ""
+    results: Results,
+    keys: Sequence[Key],
+    blocks: Sequence[Block],
+    radius: float,
+    method: Method,
+    metric: str = "",
 ) -> float | None:
-    """Mean over blocks of the lowest value at one radius among ``keys``, or of another ``metric`` on the same
-    rows; None where there is none."""
+    """Mean over ``blocks`` of the lowest value at one radius among ``keys``, or of another ``metric`` on the
+    same rows; None where there is none."""
     at = dict.fromkeys(
         Key(metric or k.metric, k.radius, k.threat, k.n_test) for k in keys if k.radius == radius
     )
     lowest = []
-    for block in results.blocks:
+    for block in blocks:
         cells = [results.values(key, block, method) for key in at]
         means = [float(np.mean(list(seeds.values()))) for seeds in cells if seeds]
         lowest += [min(means)] if means else []
