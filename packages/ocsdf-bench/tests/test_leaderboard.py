@@ -175,6 +175,17 @@ def test_bounds_row_by_row_have_a_line_below_of_what_the_constant_alone_proves(i
     assert "second line" not in _table([run], "certified-auroc-summary-both").caption
 
 
+def test_a_mean_over_fewer_rows_is_not_marked_as_the_best(invented_run):
+    runs = [invented_run("OCSDF", dataset, auroc=0.7, slope=0.2) for dataset in ("a", "b")]
+    runs.append(invented_run("KNN-distance", "a", auroc=0.9, slope=0.2))
+    table = _table(runs, "certified-auroc-summary-both")
+    marks = {row.cells[0].text: (row.cells[2].text[-3:], row.cells[2].mark) for row in table.rows}
+    assert marks["KNN-distance"] == ("[1]", "")
+    assert marks["OCSDF"][1] == "best"
+    assert "not marked" in table.caption
+    assert "not marked" not in _table(runs[:2], "certified-auroc-summary-both").caption
+
+
 def test_attack_table_shows_clean_attacked_and_certified_of_the_same_rows(invented_runs):
     table = _table(invented_runs, "attack-l2-pgd-both")
     assert [(c.title, c.note) for c in table.columns[2:6]] == [

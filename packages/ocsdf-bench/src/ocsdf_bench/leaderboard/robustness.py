@@ -42,9 +42,10 @@ def _summary(results: Results, metric: str, threat: str) -> Table:
     keys = [key for key in _whole(results, metric) if key.threat == threat]
     first = results.grid(keys[0]).filled()
     constant = [Key(f"{metric}:constant", key.radius, threat) for key in keys]
+    complete = {m: all(results.values(Key(clean), b, m) for b in first.blocks) for m in first.methods}
     rows, ranked = [], []
     for method in first.methods:
-        lines = [(method.label, keys, method.role != "chosen")]
+        lines = [(method.label, keys, method.role != "chosen" and complete[method])]
         if any(results.values(key, block, method) for key in constant for block in first.blocks):
             lines.append((f"{method.label}, by its constant alone", constant, False))
         for label, at, counts in lines:
@@ -60,6 +61,7 @@ def _summary(results: Results, metric: str, threat: str) -> Table:
         f"{radius_unit(results)}. A certified value is a proven bound on what any attack of that radius can "
         "leave; every detector with a proven Lipschitz constant has one."
         + (" A detector that proves bounds row by row has a second line without them." if alone else "")
+        + ("" if all(complete.values()) else " [n]: a mean of n rows only, which is not marked.")
     )
     titles = ["clean", *(f"radius {radius_text(key.radius or 0.0, pixels)}" for key in keys)]
     columns = (Column("detector", numeric=False), Column("note", numeric=False), *map(Column, titles))
