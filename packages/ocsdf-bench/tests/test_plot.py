@@ -173,6 +173,13 @@ def test_two_sets_of_images_have_a_figure_each(invented_run):
     assert curves == [["OCSDF"], ["OCSDF", "DeepSVDD"]]
 
 
+def test_a_set_of_images_without_a_bound_has_no_figure_of_bounds(invented_run):
+    runs = [invented_run("OCSDF", "mnist", slope=0.2), invented_run("KNN", "cifar10")]
+    (results,) = split_results(runs)
+    names = [picture.name for picture in pictures(results) if picture.name.startswith("certified-")]
+    assert names == ["certified-auroc-both-mnist"]
+
+
 def test_an_attacked_curve_starts_clean_even_where_the_smallest_radius_was_not_attacked(invented_run):
     runs = []
     for name, radii in (("OCSDF", (0.1, 0.2)), ("DeepSVDD", (0.2,))):

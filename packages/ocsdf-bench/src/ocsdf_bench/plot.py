@@ -76,7 +76,8 @@ def _pictures(results: Results) -> Iterator[Picture]:
             title = f"Certified AUROC against the radius, {THREATS[threat]}{part.title}"
             caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
             draw = partial(draw_certified, results, threat, part.dataset)
-            yield Picture(f"certified-auroc-{threat}{part.name}", title, caption, draw)
+            if _is_certified(results, threat, part.dataset):
+                yield Picture(f"certified-auroc-{threat}{part.name}", title, caption, draw)
     for metric in results.metrics():
         if metric.startswith("attacked_auroc:"):
             yield from _attack_pictures(results, metric)
@@ -112,6 +113,13 @@ def _few_curves(results: Results) -> list[Key]:
     """Certified AUROCs of all test rows, of no more detectors than a figure tells apart."""
     keys = [k for k in results.keys("certified_auroc") if k.n_test is None]
     return [k for k in keys if len(results.grid(k).filled().methods) <= CURVES]
+
+
+def _is_certified(results: Results, threat: str, dataset: str) -> bool:
+    """Whether any method has a bound on all test rows of ``dataset`` ("": of any)."""
+    keys = [key for key in _few_curves(results) if key.threat == threat]
+    blocks = [block for block in results.blocks if dataset in ("", block.dataset)]
+    return any(results.values(key, b, m) for key in keys for b in blocks for m in results.methods)
 
 
 def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
@@ -181,15 +189,13 @@ def _score_picture(results: Results, dataset: str, directory: Path, name: str = 
 def dataset_pictures(results: Results, dataset: str, directory: Path) -> tuple[Picture, ...]:
     """Curves of one data set, and histograms of its scores where they are stored in ``directory``."""
     found: list[Picture] = []
-    for key in _few_curves(results):
-        name = f"certified-auroc-{key.threat}"
-        has = any(
-            results.values(key, b, m) for b in results.blocks if b.dataset == dataset for m in results.methods
-        )
-        if has and name not in {p.name for p in found}:
-            title = f"Certified AUROC against the radius, {THREATS[key.threat]}"
-            draw = partial(draw_certified, results, key.threat, dataset)
-            found.append(Picture(name, title, f"Radius: {radius_unit(results)}.", draw))
+    for threat in dict.fromkeys(key.threat for key in _few_curves(results)):
+        if _is_certified(results, threat, dataset):
+            title = f"Certified AUROC against the radius, {THREATS[threat]}"
+            draw = partial(draw_certified, results, threat, dataset)
+            found.append(
+                Picture(f"certified-auroc-{threat}", title, f"Radius: {radius_unit(results)}.", draw)
+            )
     scores = _score_picture(results, dataset, directory)
     return (*found, scores) if scores is not None else tuple(found)
 
