@@ -146,12 +146,16 @@ def test_the_figure_of_several_attacks_shows_the_strongest_at_each_radius(invent
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [90, 70, 0])  # 0 is a result
 
 
+def attacked_by(attack: str) -> tuple[Measurement, ...]:
+    """A clean AUROC, and that of 100 rows before and after an attack of radius 0.1."""
+    sample = (0.1, "both", 100)
+    before, after = Measurement("auroc", 0.9, *sample), Measurement(f"attacked_auroc:{attack}", 0.8, *sample)
+    return Measurement("auroc", 0.9), before, after
+
+
 def test_the_figure_says_whom_no_attack_saw_a_gradient_of(invented_run):
-    runs = []
-    for name, attack in (("OCSDF", "l2-pgd"), ("IForest", "random-search"), ("KNN", "transfer")):
-        rows = [Measurement("auroc", 0.9), Measurement("auroc", 0.9, 0.1, "both", 100)]
-        rows += [Measurement(f"attacked_auroc:{attack}", 0.8, 0.1, "both", 100)]
-        runs.append(invented_run(name, "mnist", 0, metrics=tuple(rows)))
+    attacks = {"OCSDF": "l2-pgd", "IForest": "random-search", "KNN": "transfer"}
+    runs = [invented_run(name, "mnist", 0, metrics=attacked_by(attack)) for name, attack in attacks.items()]
     captions = []
     for some in (runs, runs[:1]):
         (results,) = split_results(some)
@@ -161,11 +165,8 @@ def test_the_figure_says_whom_no_attack_saw_a_gradient_of(invented_run):
 
 
 def test_two_sets_of_images_have_a_figure_each(invented_run):
-    runs = []
-    for name, dataset in (("OCSDF", "mnist"), ("OCSDF", "cifar10"), ("DeepSVDD", "mnist")):
-        rows = [Measurement("auroc", 0.9), Measurement("auroc", 0.9, 0.1, "both", 100)]
-        rows += [Measurement("attacked_auroc:l2-pgd", 0.8, 0.1, "both", 100)]
-        runs.append(invented_run(name, dataset, 0, metrics=tuple(rows)))
+    cells = [("OCSDF", "mnist"), ("OCSDF", "cifar10"), ("DeepSVDD", "mnist")]
+    runs = [invented_run(*cell, 0, metrics=attacked_by("l2-pgd")) for cell in cells]
     (results,) = split_results(runs)
     attacked = [picture for picture in pictures(results) if picture.name.startswith("attack-")]
     assert [p.name for p in attacked] == ["attack-l2-pgd-both-cifar10", "attack-l2-pgd-both-mnist"]

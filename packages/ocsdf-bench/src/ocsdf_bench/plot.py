@@ -71,17 +71,9 @@ def _pictures(results: Results) -> Iterator[Picture]:
         )
         diagram = critical_difference_diagram(results)
         yield Picture("critical-difference", "Critical differences", caption, diagram.draw, diagram.tikz)
-    for threat in dict.fromkeys(k.threat for k in _few_curves(results)):
-        for part in _parts(results):
-            title = f"Certified AUROC against the radius, {THREATS[threat]}{part.title}"
-            caption = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
-            draw = partial(draw_certified, results, threat, part.dataset)
-            if _is_certified(results, threat, part.dataset):
-                yield Picture(f"certified-auroc-{threat}{part.name}", title, caption, draw)
-    for metric in results.metrics():
-        if metric.startswith("attacked_auroc:"):
-            yield from _attack_pictures(results, metric)
-    yield from _robustness_pictures(results)
+    certified = f"Mean over the rows; radius 0 is the clean AUROC. Radius: {radius_unit(results)}."
+    yield from _certified_pictures(results, _parts(results), certified)
+    yield from _attack_pictures(results)
     for number, sweep in enumerate(sweeps(results), 1):
         fixed = "" if sweep.rest == "{}" else f", with {sweep.rest}"
         caption = f"{sweep.detector}{fixed}: mean over the rows that every value has; radius 0 is clean."
@@ -115,47 +107,58 @@ def _few_curves(results: Results) -> list[Key]:
     return [k for k in keys if len(results.grid(k).filled().methods) <= CURVES]
 
 
-def _is_certified(results: Results, threat: str, dataset: str) -> bool:
-    """Whether any method has a bound on all test rows of ``dataset`` ("": of any)."""
-    keys = [key for key in _few_curves(results) if key.threat == threat]
-    blocks = [block for block in results.blocks if dataset in ("", block.dataset)]
-    return any(results.values(key, b, m) for key in keys for b in blocks for m in results.methods)
+def _blocks(results: Results, dataset: str) -> tuple[Block, ...]:
+    """Blocks of ``dataset``; "": all."""
+    return tuple(block for block in results.blocks if dataset in ("", block.dataset))
 
 
-def _attack_pictures(results: Results, metric: str) -> Iterator[Picture]:
-    attack = metric.partition(":")[2]
+def _certified_pictures(results: Results, parts: Sequence[_Part], caption: str) -> Iterator[Picture]:
+    curves = _few_curves(results)
+    for threat in dict.fromkeys(key.threat for key in curves):
+        keys = [key for key in curves if key.threat == threat]
+        for part in parts:
+            title = f"Certified AUROC against the radius, {THREATS[threat]}{part.title}"
+            draw = partial(draw_certified, results, threat, part.dataset)
+            blocks = _blocks(results, part.dataset)
+            if any(results.values(key, b, m) for key in keys for b in blocks for m in results.methods):
+                yield Picture(f"certified-auroc-{threat}{part.name}", title, caption, draw)
+
+
+def _attack_pictures(results: Results) -> Iterator[Picture]:
+    """A figure per attack, and one with every detector where several attacks were made."""
+    metrics = [name for name in results.metrics() if name.startswith("attacked_auroc:")]
+    unit = f"Radius: {radius_unit(results)}."
     caption = (
         "Solid: attacked; dotted: proven bound on the same rows, where there is one; mean over the rows "
-        f"attacked. Radius: {radius_unit(results)}."
+        f"attacked. {unit}"
     )
-    for threat in dict.fromkeys(key.threat for key in results.keys(metric)):
-        for part in _parts(results):
-            title = f"AUROC under {attack}, {THREATS[threat]}{part.title}"
-            draw = partial(draw_attacked, results, [metric], threat, part.dataset)
-            if _attacked(results, [metric], part.dataset):
-                yield Picture(f"attack-{attack}-{threat}{part.name}", title, caption, draw)
-
-
-def _robustness_pictures(results: Results) -> Iterator[Picture]:
-    """One figure with every detector, where several attacks were made."""
-    metrics = [name for name in results.metrics() if name.startswith("attacked_auroc:")]
+    for metric in metrics:
+        attack = metric.partition(":")[2]
+        yield from _pictures_under(results, [metric], f"attack-{attack}", attack, caption)
     caption = (
         "Solid: what the strongest of the attacks leaves at each radius; dotted: proven bound on the same "
-        f"rows. Mean over the rows attacked. Radius: {radius_unit(results)}."
+        f"rows. Mean over the rows attacked. {unit}"
     )
-    for threat in dict.fromkeys(key.threat for name in metrics for key in results.keys(name)):
-        for part in _parts(results):
-            title = f"AUROC under the strongest attack, {THREATS[threat]}{part.title}"
+    if len(metrics) > 1:
+        yield from _pictures_under(results, metrics, "attacked", "the strongest attack", caption)
+
+
+def _pictures_under(
+    results: Results, metrics: Sequence[str], name: str, attack: str, caption: str
+) -> Iterator[Picture]:
+    """A figure per threat and part where the attack of ``metrics``, or more than one of them, was made."""
+    made = {part: _attacked(results, metrics, part.dataset) for part in _parts(results)}
+    for threat in dict.fromkeys(key.threat for metric in metrics for key in results.keys(metric)):
+        for part, attacks in made.items():
+            title = f"AUROC under {attack}, {THREATS[threat]}{part.title}"
             draw = partial(draw_attacked, results, metrics, threat, part.dataset)
-            made = _attacked(results, metrics, part.dataset)
-            if len({attack for attacks in made.values() for attack in attacks}) > 1:
-                name = f"attacked-{threat}{part.name}"
-                yield Picture(name, title, caption + _blindly(made), draw)
+            if len(set().union(*attacks.values())) >= min(len(metrics), 2):
+                yield Picture(f"{name}-{threat}{part.name}", title, caption + _blindly(attacks), draw)
 
 
 def _attacked(results: Results, metrics: Sequence[str], dataset: str) -> dict[str, list[str]]:
     """Attacks made on each method, by its label, on the rows of ``dataset`` ("": of all)."""
-    blocks = [block for block in results.blocks if dataset in ("", block.dataset)]
+    blocks = _blocks(results, dataset)
     found: dict[str, list[str]] = {}
     for metric in metrics:
         keys = results.keys(metric)
@@ -188,14 +191,7 @@ def _score_picture(results: Results, dataset: str, directory: Path, name: str = 
 
 def dataset_pictures(results: Results, dataset: str, directory: Path) -> tuple[Picture, ...]:
     """Curves of one data set, and histograms of its scores where they are stored in ``directory``."""
-    found: list[Picture] = []
-    for threat in dict.fromkeys(key.threat for key in _few_curves(results)):
-        if _is_certified(results, threat, dataset):
-            title = f"Certified AUROC against the radius, {THREATS[threat]}"
-            draw = partial(draw_certified, results, threat, dataset)
-            found.append(
-                Picture(f"certified-auroc-{threat}", title, f"Radius: {radius_unit(results)}.", draw)
-            )
+    found = _certified_pictures(results, [_Part(dataset)], f"Radius: {radius_unit(results)}.")
     scores = _score_picture(results, dataset, directory)
     return (*found, scores) if scores is not None else tuple(found)
 
@@ -222,7 +218,7 @@ def draw_attacked(results: Results, metrics: Sequence[str], threat: str, dataset
     ``dataset``, or on all."""
     keys = [key for name in metrics for key in results.keys(name) if key.threat == threat]
     radii = sorted({key.radius or 0.0 for key in keys})
-    over = partial(_over, results, keys, [b for b in results.blocks if dataset in ("", b.dataset)])
+    over = partial(_over, results, keys, _blocks(results, dataset))
     methods = [m for m in results.methods if any(over(r, m) is not None for r in radii)]
     with canvas(6.5, 3.4) as (figure, axes):
         for i, (method, label) in enumerate(zip(methods, _short(methods), strict=True)):
